@@ -97,11 +97,11 @@ def application() -> None:
     \b
       snapstore connect claude  record every turn of an agent, through its own hooks
       snapstore run -- CMD…     record a turn around any command
-      snapstore log             what was recorded
-      snapstore show 3          one turn, with its patch
-      snapstore diff            what changed since
-      snapstore undo            take the last turn back; `redo` brings it again
-      snapstore goto 3          any turn, of any branch
+      snapstore log             list the recorded turns
+      snapstore show 3          show one turn, with its patch
+      snapstore diff            show what changed since
+      snapstore undo            undo the last turn; `redo` redoes it
+      snapstore goto 3          go to any turn of any branch
     """
 
 
@@ -130,9 +130,9 @@ def _invoke(arguments: list[str], common: CommonOptions) -> int:
 
 
 def _complete() -> int:
-    """Answer a shell that asks for completions.
+    """Print the completions that a shell asks for, and return the exit status.
 
-    A failure gives an empty answer, because a person is typing.
+    On a failure nothing is printed, because a person is typing.
     """
     try:
         return shell_complete(application, {}, "snapstore", COMPLETE, os.environ[COMPLETE])

@@ -1,4 +1,4 @@
-"""A move as a command asks for it: its arguments, its plan and its messages."""
+"""One move of the command line: its arguments, its plan and its messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AskedMove:
         plan: MakePlan,
         *,
         ask: Callable[[Plan], str],
-        nothing: str = "Nothing to do: everything is as wanted already.",
+        nothing: str = "Nothing to do: everything is already in that state.",
         reverts: bool = False,
         then: Callable[[Session], FollowUp] | None = None,
     ) -> None:

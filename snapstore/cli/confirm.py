@@ -1,6 +1,6 @@
-"""The confirmation before a risky move (C13).
+"""Ask for confirmation before a risky move (C13).
 
-A move is risky if it covers more than one turn, removes a file, settles a conflict or is exact.
+A move is risky if it covers more than one turn, removes a file, resolves a conflict or is exact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from snapstore.timeline.moves.plan import BOTH, CONVERSATION, REMOVE, WRITE, Pla
 
 
 def confirm_move(context: Context, session: Session, move: AskedMove, plan: Plan) -> bool:
-    """Return whether to go on with the move.
+    """Return whether to execute the move.
 
     Without a terminal the answer is yes and no question is asked.
     """
@@ -34,7 +34,7 @@ def confirm_move(context: Context, session: Session, move: AskedMove, plan: Plan
             err.line(row)
     for note in plan.notes:
         err.line(safe(note), DIM)
-    err.ask("Go on? [y/N] ")
+    err.ask("Continue? [y/N] ")
     answer = sys.stdin.buffer.readline()
     if not answer.endswith(b"\n"):
         err.line()

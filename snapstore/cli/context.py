@@ -1,4 +1,4 @@
-"""What every command receives: the store, the session and the output streams."""
+"""The context that every command receives: store, session and output streams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The context of one run of one command."""
+    """The options, output streams and store of one command."""
 
     def __init__(self, *, json: bool = False, debug: bool = False, session: str | None = None) -> None:
         self.json = json
@@ -33,7 +33,7 @@ class Context:
         self.quiet = False
 
     def say(self, text: str) -> None:
-        """Print a message on standard error, beside the result.
+        """Print a message on standard error, apart from the result.
 
         The library also calls this in the middle of a change, so a closed stream must not raise.
         """
@@ -59,14 +59,14 @@ class Context:
             raise
 
     def reading(self) -> Session:
-        """Return the session that a reading command is about.
+        """Return the session for a command that reads.
 
-        The session is the one named on the command line, else the one last active here.
+        That is the session named on the command line, else the last active one.
         """
         return self.store().session(self.session)
 
     def recording(self, *, create: bool = False) -> Session:
-        """Return the session that a turn belongs to.
+        """Return the session for a command that records.
 
         With `create`, a missing store is created.
         """

@@ -12,7 +12,7 @@ from traceback import format_exc
 from typing import TextIO
 
 from snapstore.cli.context import CommonOptions
-from snapstore.cli.output import DIM, RED, Output, OutputFailed, safe, safe_lines, telling
+from snapstore.cli.output import DIM, RED, Output, OutputFailed, reporting_write_errors, safe, safe_lines
 from snapstore.errors import Failed, Secret, SnapstoreError
 
 BROKEN_PIPE, INTERRUPTED = 128 + 13, 128 + 2  # the statuses a shell shows for SIGPIPE and SIGINT
@@ -25,13 +25,13 @@ class Unexpected(SnapstoreError):
 def guarded(action: Callable[[], int], common: CommonOptions) -> int:
     """Run an action and return its exit status.
 
-    Every exception is reported in the way that the common options ask for.
+    Every exception is reported, as JSON or with a traceback if the common options say so.
     """
     try:
         if common.json:  # imported early: after an error there may be no descriptor left to import it with
             import snapstore.surface.records.errors  # noqa: F401
         status = action()
-        with telling():
+        with reporting_write_errors():
             sys.stdout.flush()
         return status
     except SnapstoreError as error:
@@ -52,7 +52,7 @@ def guarded(action: Callable[[], int], common: CommonOptions) -> int:
             silence()  # standard output itself may have failed, and would fail again at exit
         return report(Failed(f"{error.strerror or error}{where}"), json=common.json, debug=common.debug)
     except Exception as error:
-        text = str(error).strip() or "no more is known"
+        text = str(error).strip() or "no further details"
         return report(Unexpected(f"unexpected: {type(error).__name__}: {text}"), json=common.json, debug=common.debug)
 
 
@@ -63,7 +63,7 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
         if debug:
             for line in safe_lines(format_exc()):
                 err.line(line, DIM)
-        if json and not isinstance(error, OutputFailed) and _answered(error):
+        if json and not isinstance(error, OutputFailed) and _printed_as_json(error):
             pass
         else:
             lines = safe_lines(error.message)
@@ -81,7 +81,7 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
     return error.status
 
 
-def _answered(error: SnapstoreError) -> bool:
+def _printed_as_json(error: SnapstoreError) -> bool:
     """Print the error as a JSON document and return whether that succeeded.
 
     On failure the caller prints the error as text.

@@ -1,4 +1,4 @@
-"""The console script: hooks take a fast path, all other commands go through click."""
+"""Run the console script: hooks take a fast path, other commands go through click."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_FOR_HOOKS = {"-h", "--help", "--debug"}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
-    gc.set_threshold(100_000)  # a hook ends before there is garbage, and collecting took a tenth of its time
+    gc.set_threshold(100_000)  # a hook ends before there is garbage, and collecting it took a tenth of the hook's time
     _open_standard_streams()
     if argv is None:
         _speak_utf8()
@@ -36,14 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _incomplete(error: ImportError, *, json: bool) -> int:
-    """Report that a library is missing or has the wrong version, and return 1.
+    """Report a library that is missing or has the wrong version, and return 1.
 
-    This module prints it by itself, since what prints other errors needs libraries too.
+    Errors are usually printed by `cli/errors`, which needs libraries too.
     """
     message = f"snapstore is not installed completely: {error}"
-    hint = (
-        "Install it again, with the program that installed it (pip, pipx or uv), and with the libraries that it needs."
-    )
+    hint = "Install it again with the program that installed it (pip, pipx or uv), which also installs the libraries."
     if json:
         sys.stdout.write(dumps({"error": "failed", "message": message, "hint": hint}) + "\n")
     else:

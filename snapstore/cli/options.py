@@ -1,4 +1,4 @@
-"""Options and command classes that several commands share."""
+"""Options and command classes that several commands use."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def common_options(function: Callable[..., int]) -> Callback:
 # Options of some commands.
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing on success.")
-agent_option = click.option("--agent", metavar="NAME", help="Who does the turn; becomes the author of its commit.")
+agent_option = click.option("--agent", metavar="NAME", help="Who makes the turn: the author of its commit.")
 ascii_option = click.option("--ascii", is_flag=True, help="Draw with plain characters only.")
 rows_option = click.option(
     "-n",
@@ -129,8 +129,8 @@ _MOVE = (
         is_flag=False,
         flag_value="merge",
         type=SuggestingChoice(("merge", "markers")),
-        help="Merge files that changed since with the wanted content; refused where both changed the same lines, "
-        "unless conflict markers are allowed.",
+        help="Merge files that changed since. Refused if both sides changed the same lines; `--merge=markers` then "
+        "writes conflict markers.",
     ),
     click.option("--force", is_flag=True, help="Overwrite files that changed since. They are saved first."),
     click.option("--skip", is_flag=True, help="Leave files that changed since as they are."),
@@ -144,7 +144,7 @@ _MOVE = (
         multiple=True,
         help="If this file changed since, overwrite it. It is saved first.",
     ),
-    click.option("--cancel", is_flag=True, help="Close a turn that is still open first, as interrupted."),
+    click.option("--cancel", is_flag=True, help="First close a turn that is still open, as interrupted."),
 )
 _TRAVEL = (
     *_MOVE,
@@ -155,7 +155,7 @@ _TRAVEL = (
     click.option(
         "--exact",
         is_flag=True,
-        help="Restore the whole tree as it was, including edits made outside of turns. What gets lost is saved first.",
+        help="Restore the whole tree as it was, undoing edits made outside of turns too. Those are saved first.",
     ),
 )
 
@@ -200,7 +200,7 @@ class MoveCommand(click.Command):
 class PathsCommand(MoveCommand):
     """A command whose last argument is the paths after `--`.
 
-    click does not tell where `--` stood.
+    click does not say where `--` was.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -253,7 +253,7 @@ class CommandGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def _means_default(self, ctx: click.Context, args: list[str]) -> bool:
-        """Return whether no subcommand follows the options of this level."""
+        """Return whether no subcommand follows the group's own options."""
         if set(ctx.help_option_names) & set(args):
             return False
         takes_value = {flag: not getattr(param, "is_flag", False) for param in self.params for flag in param.opts}

@@ -36,16 +36,16 @@ LISTED = 12  # paths named before "… and N more"
 _PLAIN = str.maketrans({"✓": "*", "·": "-", "…": "...", "–": "-", "⑂": "Y", "◆": "*", "→": "->", "│": "|"})
 
 
-UNWRITTEN = "the answer could not be written: "
+UNWRITTEN = "the output could not be written: "
 
 
 class OutputFailed(Failed):
-    """Standard output cannot be written, so the user did not see the result.
+    """Standard output could not be written, so the user did not see the result.
 
     The command may or may not have succeeded.
     """
 
-    hint = "What was asked for may well have been done: look with `snapstore status` before you repeat it."
+    hint = "The command may have succeeded: check with `snapstore status` before you repeat it."
 
 
 class Output:
@@ -65,22 +65,22 @@ class Output:
 
     def line(self, text: str = "", *styles: str) -> None:
         painted = self.paint(text, *styles) + "\n"
-        with telling():
+        with reporting_write_errors():
             self._stream.write(painted.translate(_PLAIN) if self._plain else painted)
 
     def rest(self, total: int, shown: int = LISTED, *, indent: str = "  ", after: str = "") -> None:
-        """Print how many more there are, if not all were shown; `after` says where to see them."""
+        """Print how many more items there are; `after` says where to see them."""
         if total > shown:
             self.line(indent + and_more(total, shown) + after, DIM)
 
     def ask(self, text: str) -> None:
         """Print a question and leave the terminal's cursor on its line."""
-        with telling():
+        with reporting_write_errors():
             self._stream.write(text)
             self._stream.flush()
 
     def raw(self, data: bytes) -> None:
-        with telling():
+        with reporting_write_errors():
             self._stream.flush()
             left = memoryview(data)
             while left:  # with PYTHONUNBUFFERED a write may be partial
@@ -91,11 +91,11 @@ class Output:
 
         A path that is not UTF-8 holds lone surrogates, which no encoding accepts.
         """
-        with telling():
+        with reporting_write_errors():
             self._stream.write(json.dumps(data, indent=2 if self.terminal else None) + "\n")
 
     def flush(self) -> None:
-        with telling():
+        with reporting_write_errors():
             self._stream.flush()
 
     def size(self) -> tuple[int, int]:
@@ -108,8 +108,8 @@ class Output:
 
 
 @contextmanager
-def telling() -> Iterator[None]:
-    """Turn a failed write to a stream into `Untold`.
+def reporting_write_errors() -> Iterator[None]:
+    """Turn a failed write to a stream into `OutputFailed`.
 
     Every write uses this context manager, because a failed write does not mean that the command failed.
     """

@@ -1,4 +1,4 @@
-"""click parameter types: what they accept, and how a shell completes them."""
+"""Types of click parameters: what they accept, and how a shell completes them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _age(text: str) -> int:
     try:
         return count_or_duration(text)["seconds"]
     except (Usage, KeyError):
-        raise ValueError(f"{text!r} is not a time; write 12h or 30d") from None
+        raise ValueError(f"{text!r} is not a time; give 12h or 30d") from None
 
 
 FILE = AnyPath()

@@ -12,10 +12,11 @@ from snapstore.git.ref_names import HEADS
 from snapstore.timeline.history.nodes import FileChange, Node
 
 FOUND_BY = {"named": "named by the agent", "scanned": "found by scan", "watched": "seen by the watcher"}
-FOUND_BY["replayed"] = "as the conversation tells"
+FOUND_BY["replayed"] = "according to the conversation"
 
 
 def who(node: Node) -> str:
+    """Return a node's session, branch, sequence number and agent in one line."""
     parts = [f"session {safe(node.session)}", f"branch {safe(node.branch)}" if node.branch else "", f"#{node.seq}"]
     if node.agent:
         parts.append(f"by {safe(node.agent)}")
@@ -23,6 +24,7 @@ def who(node: Node) -> str:
 
 
 def when(node: Node, now: float) -> str:
+    """Return when a node was recorded, how long its turn took, and its exit status."""
     parts = [f"{date_text(node.started_at)} ({ago(node.started_at, now)})"]
     start, end = seconds_of(node.started_at), seconds_of(node.ended_at or "")
     if start is not None and end is not None and end - start >= 1:
@@ -54,7 +56,7 @@ def _call(call: Any) -> str:
 
 
 def git_moves(node: Node) -> list[str]:
-    """Describe how the user's own repository changed during the turn (G-29)."""
+    """Describe how the user's own repository changed during a turn (G-29)."""
     moved = node.record.get("user_git")
     if not isinstance(moved, dict):
         return []
@@ -63,7 +65,7 @@ def git_moves(node: Node) -> list[str]:
     if heads:
         lines.append(f"HEAD went from {_ref(heads[0])} to {_ref(heads[1])}")
     if moved.get("index"):
-        lines.append("what is staged changed")
+        lines.append("the index changed")
     branches = moved.get("branches")
     for name, ends in sorted(branches.items()) if isinstance(branches, dict) else ():
         if pair := _pair(ends):
@@ -71,7 +73,7 @@ def git_moves(node: Node) -> list[str]:
             what = "was created at" if old is None else "was deleted at" if new is None else f"went from {_ref(old)} to"
             lines.append(f"branch {safe(str(name))} {what} {_ref(new or old)}")
     if "branches_digest" in moved:
-        lines.append("branches moved")
+        lines.append("branches changed")
     return lines
 
 

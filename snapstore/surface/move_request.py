@@ -1,9 +1,9 @@
-"""A move as every surface asks for it: one way to get ready, to plan and to carry out.
+"""Plan and execute a move in the same way for every surface.
 
-The command line, the terminal tree, the page and the MCP server differ in how they ask a person and in how they report.
-Everything between is here, so that all four behave alike: an interrupted turn is closed first, a request that was made
-on an old view is refused as stale, a file that a person did not see in its present state is not touched, and a move
-whose follow-up fails is taken back (test_move_parity.py).
+The command line, the terminal tree, the page and the MCP server differ only in how they ask a person and how they
+report. The steps between are shared (test_move_parity.py). An interrupted turn is closed first. A request based on an
+outdated view is refused as stale. A file that changed after the person saw it is not touched. A move whose follow-up
+fails is undone.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MoveRequest(Generic[T]):
-    """What is asked for, and what the person saw when asking."""
+    """A requested move, and what the person saw when requesting it."""
 
-    make: MakePlan  # called with the session and the options, the policy among them
+    make: MakePlan  # called with the session and the options, including the policy
     policy: Policy = field(default_factory=Policy)
     options: Mapping[str, Any] = field(default_factory=dict)  # scope and exact, for moves that take them
     expected: str | None = None  # the cursor that the person saw
-    to: str | None = None  # where a preview said that the move leads
-    branch: str | None = None  # and on which branch
+    to: str | None = None  # the target commit that a preview showed
+    branch: str | None = None  # the target branch that a preview showed
     seen: Mapping[bytes, str] = field(default_factory=dict)  # the states of files that the person saw
-    close_turn: bool = False  # close the open turn, whoever works on it
-    then: Callable[[Session], T] | None = None  # what follows the move; if it fails, the move is taken back
+    close_turn: bool = False  # close the open turn, even if an agent is working on it
+    then: Callable[[Session], T] | None = None  # runs after the move; if it fails, the move is undone
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Outcome(Generic[T]):
 def get_ready(session: Session, request: MoveRequest[Any] | None = None) -> bool:
     """Close the open turn if it was interrupted or if the request asks for it.
 
-    Return whether an interrupted turn was closed. It is the last turn now, so a view from before is stale (G-08).
+    Return whether an interrupted turn was closed. It is then the last turn, so earlier views are stale (G-08).
     """
     if request is not None and request.close_turn:
         session.close_open_turn()
@@ -58,18 +58,18 @@ def get_ready(session: Session, request: MoveRequest[Any] | None = None) -> bool
 
 
 def plan_move(session: Session, request: MoveRequest[Any]) -> Plan:
-    """Make the plan that a request describes, or refuse a request that no longer fits.
+    """Return the plan for a request, or refuse a request that is stale.
 
-    A plan knows the cursor that it starts from, and a move refuses a stale plan. Comparing the plan's cursor with the
+    A plan stores the cursor that it starts from, and a move refuses a stale plan. Comparing the plan's cursor with the
     one that the person saw is therefore enough.
     """
     expect(session, request.expected)
-    plan = _made(session, request, request.policy)
+    plan = _make_plan(session, request, request.policy)
     other = changed_since_seen(plan, request.seen)
     if other:
         policy = Policy(request.policy.default, each={**request.policy.each, **dict.fromkeys(other, REFUSE)})
-        plan = _made(session, request, policy)
-    # Another branch may have the same commit as its tip, and a branch name may stand for another line by now.
+        plan = _make_plan(session, request, policy)
+    # Another branch may have the same commit as its tip, and a branch name may refer to another line by now.
     if (
         request.expected not in (None, plan.start.hex())
         or request.to not in (None, plan.target.hex())
@@ -77,45 +77,45 @@ def plan_move(session: Session, request: MoveRequest[Any]) -> Plan:
     ):
         raise stale(plan.start.hex())
     for path in sorted(request.policy.each.keys() - {move.path for move in plan.paths}):
-        # It is most likely a typing error, so it is not ignored.
+        # Most likely a typing error, so it is not ignored.
         shown = path.decode("utf-8", "replace") or "the whole folder"
-        raise Usage(f"{shown!r} has no part in this", "A preview lists the files that have.")
+        raise Usage(f"{shown!r} is not part of this move", "A preview lists the files that are.")
     return plan
 
 
-def _made(session: Session, request: MoveRequest[Any], policy: Policy) -> Plan:
+def _make_plan(session: Session, request: MoveRequest[Any], policy: Policy) -> Plan:
     return request.make(session, {**request.options, "policy": policy})
 
 
 def execute(session: Session, request: MoveRequest[T], plan: Plan) -> Outcome[T]:
-    """Carry out a plan that was made before, and run what follows it."""
+    """Execute a plan, and run the request's follow-up."""
     moved = session.move(plan)
     if request.then is None:
         return Outcome(moved, None)
     try:
         return Outcome(moved, request.then(session))
     except (SnapstoreError, OSError) as error:
-        _take_back(session, moved, error)
+        _undo_move(session, moved, error)
         raise
 
 
 def carry_out(session: Session, request: MoveRequest[T]) -> Outcome[T]:
-    """Get ready, plan and execute."""
+    """Close an interrupted turn, plan and execute."""
     get_ready(session, request)
     return execute(session, request, plan_move(session, request))
 
 
 def preview_move(session: Session, request: MoveRequest[Any]) -> Moved:
-    """Return what the move would do, or refuse what it would refuse."""
+    """Return what a move would do. Raises what the move itself would raise."""
     return session.preview(plan_move(session, request))
 
 
-def not_reported(what: str, why: str | None, look: str) -> Failed:
-    """Return the error for a move that was done, but could not be reported."""
-    return Failed(f"{what} was done, but telling about it failed: {why}", f"Do not repeat it: {look}.")
+def not_reported(move: str, why: str | None, look: str) -> Failed:
+    """Return the error for a move that succeeded but could not be reported."""
+    return Failed(f"{move} succeeded, but its result could not be shown: {why}", f"Do not repeat it: {look}.")
 
 
-def _take_back(session: Session, moved: Moved, error: SnapstoreError | OSError) -> None:
+def _undo_move(session: Session, moved: Moved, error: SnapstoreError | OSError) -> None:
     """Undo a move whose follow-up failed, so that nothing is left half done."""
     if moved.operation is None:
         return
@@ -123,5 +123,5 @@ def _take_back(session: Session, moved: Moved, error: SnapstoreError | OSError) 
         session.move(session.plan_ops_undo(moved.operation))
     except (SnapstoreError, OSError):
         if isinstance(error, SnapstoreError):
-            back = f"The files were moved anyway: `snapstore ops undo {moved.operation}` undoes that."
+            back = f"The move itself was done: `snapstore ops undo {moved.operation}` undoes it."
             error.hint = back if error.hint.startswith("Nothing was") else f"{error.hint} {back}"

@@ -18,7 +18,7 @@ _REWINDS = ("undo", "goto", "switch", "earlier", "ops undo")
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Known problems. `checked` tells whether every reachable object was verified."""
+    """Known problems. `checked`: whether every reachable object was verified."""
 
     checked: bool
     problems: list[Problem]

@@ -14,8 +14,8 @@ from snapstore.timeline.history.graph import Graph, GraphNode
 
 Part = tuple[str, str]  # a text and its role
 
-NARROW = 60  # below this many columns a branch is shown by its short name alone
-LEAST_PROMPT = 12
+NARROW = 60  # below this many columns only the short name of a branch is shown
+LEAST_PROMPT = 12  # columns
 
 # The roles. QUIET is for rows that matter less: edits, undone turns, folded runs.
 ROLES = ("lane", "here", "label", "branch", "checkpoint", "prompt", "age", "quiet", "space")
@@ -31,8 +31,8 @@ class Painter:
     """Renders rows as parts: label, names, prompt, and the age at the right.
 
     The prompt is cut to the room that is left. Without a width nothing is cut, and the age follows the rest in
-    brackets. `marks` are brackets around the numbers of some nodes. With `dates` the age is shown as a date and time.
-    `open` says that the session has an open turn, which the row of the cursor then shows.
+    brackets. `marks` are brackets around the numbers of some nodes. With `dates` the age becomes a date and time.
+    With `open` the row of the cursor says that a turn is open.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Painter:
         return called(name, self._graph.label(name), state)
 
     def _run(self, folded: Sequence[GraphNode]) -> str:
-        """Describe a folded run: `… 12 turns (5–16) and 2 edits`."""
+        """Return the text of a folded run: `… 12 turns (5–16) and 2 edits`."""
         glyphs = self._glyphs
         numbers = [node.turn for node in folded if node.turn is not None]
         edits = len(folded) - len(numbers)

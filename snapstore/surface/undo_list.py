@@ -37,7 +37,7 @@ class End:
 
 
 def ends(graph: Graph) -> list[End]:
-    """Return the ends of all lines, in the order in which they were made."""
+    """Return the ends of all lines, oldest first."""
     listed = set(graph.branches.values())
     return [
         End(graph, node.oid, listed=node.oid in listed) for node in graph.by_seq() if node.oid not in graph.children

@@ -31,22 +31,22 @@ from snapstore.timeline.moves.plan import (
 
 _ONLY = {FILES: ", files only", CONVERSATION: ", conversation only"}
 _PAST = {"Revert": "Reverted", "Apply": "Applied", "Restore": "Restored"}
-_WEIGHT = {CONFLICT: 0, SKIPPED: 1, REMOVE: 2, WRITE: 3, KEPT: 4}
+_URGENCY = {CONFLICT: 0, SKIPPED: 1, REMOVE: 2, WRITE: 3, KEPT: 4}
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-SETTLED = {
+RESOLVED = {
     MERGE: "Merged",
-    MARKERS: "Merged, with conflict markers to look at",
-    FORCE: "Forced, yours are saved",
-    SKIP: "Skipped, yours stay",
+    MARKERS: "Merged, with conflict markers",
+    FORCE: "Overwritten, your version is saved",
+    SKIP: "Skipped, your version is kept",
 }
-IRREPLACEABLE = "saved first"  # part of the reason why a conflict cannot be settled by force
+NOT_SAVABLE = "saved first"  # part of the reason why a conflict cannot be resolved by force
 
 
 def needs_confirmation(plan: Plan) -> bool:
     """Return whether to show the plan to a person before the move (C13).
 
-    A person looks first if more than one turn is undone or redone, a file is removed, a conflict is settled, or the
-    move is exact.
+    That is so if more than one turn is undone or redone, a file is removed, a conflict is resolved, or the move is
+    exact.
     """
     turns = len(plan.undone) + len(plan.redone)
     return turns > 1 or bool(plan.of(REMOVE)) or any(path.settled for path in plan.paths) or plan.exact
@@ -56,7 +56,7 @@ def needs_confirmation(plan: Plan) -> bool:
 
 
 def headline(session: Session, plan: Plan) -> str:
-    """Say what a move did, in the words of S2 if turns were undone (S2-19)."""
+    """Return what a move did, worded as S2-19 requires if turns were undone."""
     if plan.undoes:
         return f"Undone {_operations(session, plan)}"
     if plan.new_node is not None:
@@ -65,13 +65,13 @@ def headline(session: Session, plan: Plan) -> str:
     parts = [
         f"{verb} {len(turns)} turn(s)" for verb, turns in (("undone", plan.undone), ("redone", plan.redone)) if turns
     ]
-    idle = "the whole tree is as it was" if plan.exact else "moved, no turn undone or redone"
+    idle = "restored the whole tree" if plan.exact else "moved, no turn undone or redone"
     text = (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
     return text[0].upper() + text[1:]
 
 
 def intent(session: Session, plan: Plan) -> str:
-    """Say what a move is going to do."""
+    """Return what a move is going to do."""
     if plan.undoes:
         return f"undo {_operations(session, plan)}"
     if plan.new_node is not None:
@@ -79,7 +79,7 @@ def intent(session: Session, plan: Plan) -> str:
     parts = [
         f"{verb} {turns_text(len(turns))}" for verb, turns in (("undo", plan.undone), ("redo", plan.redone)) if turns
     ]
-    idle = "put the whole tree back" if plan.exact else "move, without undoing or redoing a turn"
+    idle = "restore the whole tree" if plan.exact else "move, without undoing or redoing a turn"
     return (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
 
 
@@ -90,7 +90,7 @@ def _operations(session: Session, plan: Plan) -> str:
 
 
 def place(plan: Plan) -> tuple[str, str]:
-    """Return where a move leads, in two parts: `turn 3` and ` on main`.
+    """Return the target of a move in two parts: `turn 3` and ` on main`.
 
     Before the first turn the first part is empty, because there is no turn number to highlight.
     """
@@ -112,9 +112,9 @@ def subject(session: Session, oid: bytes) -> str:
 # The files of a move.
 
 
-def by_weight(paths: Iterable[PathMove]) -> list[PathMove]:
-    """Sort paths so that those that need attention come first."""
-    return sorted(paths, key=lambda path: (_WEIGHT.get(path.action, 3) if not path.settled else 1, path.path))
+def by_urgency(paths: Iterable[PathMove]) -> list[PathMove]:
+    """Return the paths sorted, with those that need attention first."""
+    return sorted(paths, key=lambda path: (_URGENCY.get(path.action, 3) if not path.settled else 1, path.path))
 
 
 def action_word(path: PathMove) -> str:
@@ -127,7 +127,7 @@ def action_word(path: PathMove) -> str:
 
 def remark(path: PathMove) -> str:
     if path.action == KEPT and not path.settled:
-        return "already as wanted"
+        return "already in that state"
     if not path.conflicting:
         return ""
     text = f"changed by {path.changed_by}" if path.changed_by else "changed since"
@@ -136,7 +136,7 @@ def remark(path: PathMove) -> str:
 
 
 def mergeable(move: PathMove) -> bool:
-    """Return whether a merge, with conflict markers at worst, can settle a conflict."""
+    """Return whether a merge, if need be with markers, can resolve a conflict."""
     if move.why:
         from snapstore.git.merge import SAME_LINES  # imports difflib
 
@@ -145,7 +145,7 @@ def mergeable(move: PathMove) -> bool:
 
 
 def short_state(text: str) -> str:
-    """Shorten a state to `file 5f3a1b2c`, which is enough to tell two states apart."""
+    """Shorten a state to `file 5f3a1b2c`, enough to tell two states apart."""
     kind, _, oid = safe(text).partition(" ")
     return f"{kind} {oid[:8]}" if len(oid) == 40 else safe(text)  # an unusual state is a sentence and is kept
 
@@ -155,7 +155,7 @@ def count(text: str | None, what: str = "turns") -> int:
     if text is None:
         return 1
     if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) == 0:
-        raise Usage(f"{text!r} is not a number of {what}", "Say 1 or more.")
+        raise Usage(f"{text!r} is not a number of {what}", "Give 1 or more.")
     return int(text)
 
 
@@ -165,8 +165,8 @@ def count_or_duration(text: str | None) -> dict[str, int]:
         try:
             return {"count": count(text)}
         except Usage:
-            raise Usage(f"{text!r} is neither a number nor a time", "Write 3 for steps, or 90s, 10m, 2h, 1d.") from None
+            raise Usage(f"{text!r} is neither a number nor a time", "Give 3 for steps, or 90s, 10m, 2h, 1d.") from None
     number = text[:-1]
     if not (number.isascii() and number.isdecimal()) or len(number) > 9 or int(number) == 0:
-        raise Usage(f"{text!r} is not a time", "Write 90s, 10m, 2h or 1d.")
+        raise Usage(f"{text!r} is not a time", "Give 90s, 10m, 2h or 1d.")
     return {"seconds": int(number) * _UNITS[text[-1]]}

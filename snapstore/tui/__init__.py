@@ -1,7 +1,7 @@
 """The terminal tree: a screen that shows every turn of a session.
 
 `app` is the entry point. Keys that only look are in `view_keys`, keys that change something in `move_keys`. Every
-change goes through `move_controller` and `move_steps`. `snapshot` is the tree at one moment, read on a thread. `folds`,
+change goes through `move_controller` and `move_steps`. `snapshot` is a copy of the tree, read on a thread. `folds`,
 `search` and `search_index` work on a snapshot. `command_line` parses what is typed after `:`. `widgets` are the parts
 of the screen, `screens` the dialogs, and `terminal` has the driver, the themes and the paste handling.
 

@@ -1,4 +1,4 @@
-"""The terminal app: a session's tree, the selected node beside it, live updates."""
+"""The terminal app: the tree of a session, its selected node and live updates."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ class SnapstoreApp(ViewKeys):
         seen = self.tree_view.selected
         if select is None and seen in before.graph.nodes and seen not in snapshot.shown:
             select = _nearest(before, seen, snapshot)
-            self.say("What you looked at is no longer shown: archived or deleted elsewhere.")
+            self.say("The selected turn is no longer shown: it was archived or deleted elsewhere.")
         self.tree_view.load(snapshot, select)
         self._on_first(TitleBar).show(snapshot)
         if snapshot is not before:
@@ -280,7 +280,7 @@ class SnapstoreApp(ViewKeys):
                 found = await self._read(before.archived)
                 if found is not None and found is not before and self.snapshot is before:
                     if found.cursor != before.cursor and not self._on_first(StatusBar).complains:
-                        self.say("")  # the line tells how to return from a cursor that is no longer current
+                        self.say("")  # its message is about a cursor that is no longer current
                     self._show(found)
 
     # Messages.

@@ -1,4 +1,4 @@
-"""Parser for commands typed after `:`.
+"""Parse commands typed after `:`.
 
 Commands are the long forms of keys, plus those that need a word or a number. As in Vim, an unambiguous prefix of a name
 is enough.
@@ -35,13 +35,15 @@ def _number_or_all(text: str | None) -> int | None:
 
 def _nothing(text: str | None) -> None:
     if text is not None:
-        raise Usage(f"{shorten(text, 40)!r} is too much", "This command takes no arguments.")
+        raise Usage(f"unexpected argument {shorten(text, 40)!r}", "This command takes no arguments.")
 
 
 def _one_word(what: str) -> Callable[[str | None], str]:
     def word(text: str | None) -> str:
         if text is None or " " in text:
-            raise Usage(f"{what} is wanted" if text is None else f"{shorten(text, 40)!r} is not {what}", "One word.")
+            raise Usage(
+                f"{what} is missing" if text is None else f"{shorten(text, 40)!r} is not {what}", "Give one word."
+            )
         return text
 
     return word
@@ -54,18 +56,18 @@ def _address_or_selected(text: str | None) -> str | None:
 COMMANDS: dict[str, tuple[Callable[[str | None], object], str, str]] = {
     "undo": (_number, "[N]", "undo the last turn, or the last N"),
     "redo": (_number_or_all, "[N|all]", "redo what was undone"),
-    "earlier": (count_or_duration, "[N|90s|5m|2h|1d]", "back in time, across all branches"),
-    "later": (count_or_duration, "[N|90s|5m|2h|1d]", "forward in time"),
-    "goto": (_one_word("a turn, branch or checkpoint"), "TURN", "to 5, #12, a branch, name:5, a checkpoint, a hash"),
-    "switch": (_one_word("a branch"), "BRANCH", "to the tip of a branch"),
-    "revert": (_address_or_selected, "[TURN]", "take one turn out, whatever came after it; the selected one"),
+    "earlier": (count_or_duration, "[N|90s|5m|2h|1d]", "go back in time, across all branches"),
+    "later": (count_or_duration, "[N|90s|5m|2h|1d]", "go forward in time"),
+    "goto": (_one_word("a turn, branch or checkpoint"), "TURN", "go to 5, #12, a branch, name:5, a checkpoint, a hash"),
+    "switch": (_one_word("a branch"), "BRANCH", "go to the end of a branch"),
+    "revert": (_address_or_selected, "[TURN]", "undo one turn, by default the selected one, and keep later ones"),
     "checkpoint": (_one_word("a name"), "NAME", "pin a name to the selected node"),
-    "undolist": (_nothing, "", "every end of the tree"),
-    "branches": (_nothing, "", "list, switch, rename, archive"),
-    "sessions": (_nothing, "", "sessions and their forks; look at another"),
-    "back": (_nothing, "", "take the last move or change back, whatever it was"),
-    "cancel": (_nothing, "", "close a turn that is still open, as interrupted"),
-    "help": (_nothing, "", "keys and commands"),
+    "undolist": (_nothing, "", "list the last turn of every line"),
+    "branches": (_nothing, "", "list branches; switch, rename, archive"),
+    "sessions": (_nothing, "", "list sessions and their forks; show another"),
+    "back": (_nothing, "", "undo the last move or branch change"),
+    "cancel": (_nothing, "", "close the open turn, as interrupted"),
+    "help": (_nothing, "", "show keys and commands"),
     "quit": (_nothing, "", "leave"),
 }
 _ALIASES = {"q": "quit", "q!": "quit", "quit!": "quit", "h": "help", "u": "undo", "red": "redo", "b": "branches"}
@@ -77,7 +79,7 @@ def parse(text: str) -> Command | None:
     if not words:
         return None
     if len(words) > LONGEST:
-        raise Usage("that is too long for a command", "`:help` lists them.")
+        raise Usage("the command is too long", "`:help` lists the commands.")
     name, _, rest = words.partition(" ")
     found = _find(name)
     try:
@@ -94,7 +96,5 @@ def _find(name: str) -> str:
     if len(close) == 1:
         return close[0]
     if close:
-        raise Usage(
-            f"`:{name}` is the beginning of {' and '.join(f'`:{known}`' for known in close)}", "Type more letters."
-        )
-    raise Usage(f"there is no command `:{shorten(name, 40)}`", f"There are {', '.join(COMMANDS)}.")
+        raise Usage(f"`:{name}` may mean {' or '.join(f'`:{known}`' for known in close)}", "Type more letters.")
+    raise Usage(f"there is no command `:{shorten(name, 40)}`", f"Commands: {', '.join(COMMANDS)}.")

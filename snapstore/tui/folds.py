@@ -45,7 +45,7 @@ class Folds:
             self._places = {
                 row.node.oid if row.node is not None else key_of(row): at
                 for at, row in enumerate(self.lines)
-                if can_stand(row)
+                if is_selectable(row)
             }
         return self._places.get(key) if key is not None else None
 
@@ -113,8 +113,8 @@ def key_of(row: Row) -> bytes:
     return row.folded[-1].oid
 
 
-def can_stand(row: Row) -> bool:
-    """Return whether a row can be selected. Rows where branches join cannot."""
+def is_selectable(row: Row) -> bool:
+    """Return whether a row can be selected. The joins of branches cannot."""
     return row.node is not None or bool(row.folded)
 
 

@@ -1,4 +1,4 @@
-"""Moves and changes in the app: plan, confirm, execute, report.
+"""The controller of moves and changes: plan, confirm, execute, report.
 
 Everything that touches the store runs on threads, one move at a time. No error leaves the app.
 """
@@ -24,7 +24,7 @@ from snapstore.surface.move_request import MakePlan
 from snapstore.timeline.history.operations import Operation
 from snapstore.timeline.moves.plan import Policy
 from snapstore.timeline.moves.stale import changed_since_seen, changing
-from snapstore.tui.move_steps import Asked, Look, carry_out, look, spoken, trouble
+from snapstore.tui.move_steps import PlannedMove, WantedMove, carry_out, preview, spoken, trouble
 from snapstore.tui.screens.ask import AskingScreen
 from snapstore.tui.screens.conflicts import ConflictScreen
 from snapstore.tui.screens.plan import PlanScreen
@@ -80,11 +80,11 @@ class MoveController(App[None]):
     def run_move(self, make_plan: MakePlan, verb: str, nothing: str = "") -> None:
         """Start a move, or queue it behind the move in progress.
 
-        Queued moves are dropped if the move before them fails or a person is asked, because they were meant for its
+        Queued moves are dropped if the move before them fails or needs confirmation, because they build on its
         result.
         """
         self._under_way += 1
-        self.in_background(partial(self._in_turn, Asked(make_plan, nothing), self._run), verb)
+        self.in_background(partial(self._in_turn, WantedMove(make_plan, nothing), self._run), verb)
 
     def move_in_view(self, make_plan: MakePlan, verb: str, nothing: str) -> None:
         """Start a move to a target that a person chose on the screen.
@@ -93,27 +93,27 @@ class MoveController(App[None]):
         Enter on a plan must not go back to the node that the first one left (G-08).
         """
         if self._under_way:
-            self.say("A move is under way: look at what comes of it first.")
+            self.say("Another move is in progress: wait for its result.")
         else:
             self.run_move(make_plan, verb, nothing)
 
-    async def _in_turn(self, asked: Asked, run: int) -> None:
+    async def _in_turn(self, wanted: WantedMove, run: int) -> None:
         try:
             async with self._one_move:
                 if run == self._run:
-                    await self.move(asked)
+                    await self.move(wanted)
         finally:
             self._under_way -= 1
 
-    async def move(self, asked: Asked) -> None:
+    async def move(self, wanted: WantedMove) -> None:
         seen = self.snapshot
-        found = await self.in_thread(look, seen.session, seen.cursor, asked)
+        found = await self.in_thread(preview, seen.session, seen.cursor, wanted)
         if found.plan.conflicts:
-            settled = await self._settle(found)
-            if settled is None:
+            resolved = await self._resolve(found)
+            if resolved is None:
                 self.say("Nothing was written.")
                 return
-            found = settled
+            found = resolved
             if found.unseen and not await self._ask(PlanScreen(found)):
                 self.say("Nothing was written.")
                 return
@@ -125,8 +125,8 @@ class MoveController(App[None]):
             await self.refresh_snapshot(told.target)
         self.tell(told.text)
 
-    async def _agreed(self, found: Look) -> bool:
-        """Return whether to go on. Asks a person if the plan deserves a look (C13)."""
+    async def _agreed(self, found: PlannedMove) -> bool:
+        """Return whether to execute a plan. Asks a person if needed (C13)."""
         if not found.due or found.plan.nothing_to_do:
             return True
         return await self._ask(PlanScreen(found))
@@ -134,32 +134,32 @@ class MoveController(App[None]):
     async def _ask(self, screen: AskingScreen[T]) -> T:
         """Show a dialog, but never over another screen, where keys would not be answers."""
         if len(self.screen_stack) > 1:
-            self.say("There is a plan to look at: it comes when this is closed.")
+            self.say("A move waits for your answer: close this first.")
         while len(self.screen_stack) > 1:
             await asyncio.sleep(LOOK_EVERY)
         self._run += 1
         return await self.push_screen_wait(screen)
 
-    async def _settle(self, found: Look) -> Look | None:
-        """Ask how to settle each conflict until none is left (G-38).
+    async def _resolve(self, found: PlannedMove) -> PlannedMove | None:
+        """Ask how to resolve each conflict, until none is left (G-38).
 
         If files change on disk meanwhile, the move is planned again.
         """
-        session, seen, asked, notice = found.plan.session, found.plan.start, found.asked, ""
+        session, seen, wanted, notice = found.plan.session, found.plan.start, found.wanted, ""
         while True:
             choices = await self._ask(ConflictScreen(found, notice))
             if choices is None:
                 return None
-            settled = await self.in_thread(look, session, seen, asked, Policy(each=choices))
-            if changed_since_seen(settled.plan, found.seen):
-                notice = "Files changed while you looked: look again."
-                found = await self.in_thread(look, session, seen, asked)
+            resolved = await self.in_thread(preview, session, seen, wanted, Policy(each=choices))
+            if changed_since_seen(resolved.plan, found.seen):
+                notice = "Files changed meanwhile: choose again."
+                found = await self.in_thread(preview, session, seen, wanted)
                 if not found.plan.conflicts:
                     return found if await self._agreed(found) else None
-            elif settled.plan.conflicts:
-                notice = "That does not settle all of them."
+            elif resolved.plan.conflicts:
+                notice = "Some conflicts are still unresolved."
             else:
-                return settled
+                return resolved
 
     # Changes of branches and checkpoints.
 
@@ -174,7 +174,7 @@ class MoveController(App[None]):
 
         operation = await self.in_thread(work)
         await self.refresh_snapshot()
-        self.say(f"{what} · U takes this back" if operation is not None else "Nothing had to be done.")
+        self.say(f"{what} · U undoes this" if operation is not None else "There was nothing to do.")
 
     # Threads and errors.
 

@@ -28,7 +28,7 @@ from snapstore.tui.screens.undo_list import UndolistScreen
 from snapstore.tui.widgets.diff import DiffView, name_of
 from snapstore.tui.widgets.tree import TreeView
 
-_UNSELECTED = "A run of turns is folded there: Enter opens it, then select one."
+_UNSELECTED = "These turns are folded: press Enter to unfold them, then select one."
 
 
 class MoveKeys(MoveController):
@@ -40,7 +40,7 @@ class MoveKeys(MoveController):
         Binding("plus", "in_time('later')", show=False),
         Binding("enter", "go", "go"),
         Binding("r", "revert", "revert"),
-        Binding("U", "take_back", "take back"),
+        Binding("U", "undo_operation", "undo move"),
         Binding("b", "branches", "branches"),
         Binding("s", "sessions", "sessions"),
         Binding("d", "diff", "diff"),
@@ -52,7 +52,7 @@ class MoveKeys(MoveController):
         super().__init__()
         self._keys = 0
         self._prefix = -1  # number of the key that was the `g` of `g-`
-        self._typed: list[str] = []  # commands as they were typed
+        self._typed: list[str] = []  # commands, as typed
 
     # Implemented by the app.
 
@@ -166,7 +166,7 @@ class MoveKeys(MoveController):
             self._in_time(verb, {"count": self.count()})
 
     def _in_time(self, verb: str, far: dict[str, int]) -> None:
-        nothing = f"Nothing is {verb}." if "count" in far else f"Nothing is {verb} by so much."
+        nothing = f"There is no {verb} turn." if "count" in far else f"There is no turn that much {verb}."
         if verb == "earlier":
             self.run_move(lambda session, how: session.plan_earlier(**far, **how), verb, nothing)
         else:
@@ -191,12 +191,12 @@ class MoveKeys(MoveController):
             self._revert(oid.hex())
 
     def _revert(self, address: str) -> None:
-        nothing = "Nothing to revert: nothing of it is left."
+        nothing = "Nothing to revert: none of its changes are left."
         self.move_in_view(lambda session, how: session.plan_revert(address, **how), "revert", nothing)
 
-    def action_take_back(self) -> None:
-        nothing = "There is nothing to take back."
-        self.run_move(lambda session, how: session.plan_ops_undo(**how), "take back", nothing)
+    def action_undo_operation(self) -> None:
+        nothing = "There is no move to undo."
+        self.run_move(lambda session, how: session.plan_ops_undo(**how), "undo of the last move", nothing)
 
     # Keys that look.
 
@@ -246,7 +246,7 @@ class MoveKeys(MoveController):
             await self.obey(command)
 
     async def obey(self, command: Command) -> None:
-        meant: dict[str, Callable[[Any], Awaitable[None] | None]] = {
+        actions: dict[str, Callable[[Any], Awaitable[None] | None]] = {
             "undo": self._undo,
             "redo": self._redo,
             "earlier": partial(self._in_time, "earlier"),
@@ -258,12 +258,12 @@ class MoveKeys(MoveController):
             "undolist": lambda _: self._undolist(),
             "branches": lambda _: self.action_branches(),
             "sessions": lambda _: self.action_sessions(),
-            "back": lambda _: self.action_take_back(),
+            "back": lambda _: self.action_undo_operation(),
             "cancel": lambda _: self._cancel(),
             "help": lambda _: self.action_help(),
             "quit": lambda _: self.exit(),
         }
-        done = meant[command.name](command.operand)
+        done = actions[command.name](command.operand)
         if done is not None:
             await done
 

@@ -1,4 +1,4 @@
-"""The steps of one move: plan, preview, execute, report.
+"""The steps of one move in the terminal tree: plan, preview, execute, report.
 
 The rules are those of the timeline. The steps run on threads, and each one opens the store anew.
 """
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 LONGEST_PROMPT = 60
 
 
-class Asked:
+class WantedMove:
     """A requested move: how to plan it, and what to say if there is nothing to do."""
 
     __slots__ = ("make", "nothing")
 
     def __init__(self, make: MakePlan, nothing: str = "") -> None:
         self.make = make
-        self.nothing = nothing or "Nothing to do: everything is as wanted already."
+        self.nothing = nothing or "Nothing to do: everything is already in that state."
 
 
-class Look:
+class PlannedMove:
     """A plan as it is shown before it is carried out."""
 
-    __slots__ = ("asked", "due", "first", "intent", "place", "plan", "request", "unseen")
+    __slots__ = ("due", "first", "intent", "place", "plan", "request", "unseen", "wanted")
 
-    def __init__(self, session: Session, asked: Asked, plan: Plan, request: MoveRequest[None]) -> None:
-        self.asked = asked
+    def __init__(self, session: Session, wanted: WantedMove, plan: Plan, request: MoveRequest[None]) -> None:
+        self.wanted = wanted
         self.plan = plan
         self.request = request
         self.due = needs_confirmation(plan)
-        # A person who settled the conflicts has seen the conflicting files only.
+        # A person who resolved the conflicts has seen only the conflicting files.
         removed = any(move.action == REMOVE and not move.settled for move in plan.paths)
         self.unseen = removed or plan.exact or len(plan.undone) + len(plan.redone) > 1
         self.intent = intent(session, plan)
@@ -62,48 +62,48 @@ class Look:
         return {move.path: state_text(move.found) for move in self.plan.paths}
 
 
-def look(opened: Opened, name: str, seen: bytes, asked: Asked, policy: Policy | None = None) -> Look:
-    """Plan a move, given the cursor that the person saw.
+def preview(opened: Opened, name: str, seen: bytes, wanted: WantedMove, policy: Policy | None = None) -> PlannedMove:
+    """Return the plan of a move, given the cursor that the person saw.
 
     An abandoned open turn is closed first. The closed turn is then the last turn, so a request made before is stale
     (G-08).
     """
     with opened() as store:
         session = store.session(name)
-        request = MoveRequest[None](asked.make, policy or Policy(), expected=seen.hex())
+        request = MoveRequest[None](wanted.make, policy or Policy(), expected=seen.hex())
         if get_ready(session, request):
-            hint = "Nothing else was done. Look again."
-            raise Conflict("the turn that was cut off is closed now, and is the last one", hint, stale=True)
-        found = Look(session, asked, plan := plan_move(session, request), request)
+            hint = "Nothing else was done. PlannedMove again, then repeat the move."
+            raise Conflict("the interrupted turn is now closed, and is the last turn", hint, stale=True)
+        found = PlannedMove(session, wanted, plan := plan_move(session, request), request)
         if not plan.nothing_to_do:
             session.preview(plan)  # refuse an impossible move before a person looks at the plan
         return found
 
 
-def carry_out(opened: Opened, found: Look) -> Told:
+def carry_out(opened: Opened, found: PlannedMove) -> MoveReport:
     """Execute the plan completely or not at all."""
     with opened() as store:
         session = store.session(found.plan.session)
-        return Told(session, found.asked, execute(session, found.request, found.plan).moved)
+        return MoveReport(session, found.wanted, execute(session, found.request, found.plan).moved)
 
 
-class Told:
+class MoveReport:
     """The result of a move in one line: what happened, the new cursor, how to return."""
 
     __slots__ = ("moved", "target", "text")
 
-    def __init__(self, session: Session, asked: Asked, moved: Moved) -> None:
+    def __init__(self, session: Session, wanted: WantedMove, moved: Moved) -> None:
         self.target = moved.target
         self.moved = not moved.plan.nothing_to_do
         try:
-            self.text = " · ".join(self._parts(session, asked, moved))
-        except (SnapstoreError, OSError) as error:  # the move is done all the same
-            self.text = f"Done, but telling about it failed: {trouble(error)}"
+            self.text = " · ".join(self._parts(session, wanted, moved))
+        except (SnapstoreError, OSError) as error:  # the move itself succeeded
+            self.text = f"Done, but the result could not be shown: {trouble(error)}"
 
-    def _parts(self, session: Session, asked: Asked, moved: Moved) -> list[str]:
+    def _parts(self, session: Session, wanted: WantedMove, moved: Moved) -> list[str]:
         plan = moved.plan
         if plan.nothing_to_do:
-            return [asked.nothing, *map(safe, plan.notes[:1])]
+            return [wanted.nothing, *map(safe, plan.notes[:1])]
         parts = [_what(session, plan), f"now at {''.join(place(plan))}"]
         changed = plan.of(WRITE, REMOVE)
         told = f"{files_text(len(changed))} changed" if changed else "no file changed"
@@ -117,7 +117,7 @@ class Told:
         parts += [f"note: {safe(note)}" for note in plan.notes[:1]]
         if len(plan.notes) > 1:
             parts.append(f"{len(plan.notes) - 1:,} more notes")
-        return [*parts, *_way_on(session, moved)]
+        return [*parts, *_next_step(session, moved)]
 
 
 def _what(session: Session, plan: Plan) -> str:
@@ -139,9 +139,9 @@ def _turns(session: Session, verb: str, turns: list[bytes]) -> str:
 
 
 def _back(plan: Plan) -> str:
-    """Return which key undoes the move.
+    """Return which key undoes a move.
 
-    A move that settled conflicts, or that did not follow the line, can only be undone as a whole, with `U`.
+    A move that resolved conflicts, or that did not follow the line, can only be undone as a whole, with `U`.
     """
     number = len(plan.undone) + len(plan.redone)
     them = "it" if number == 1 else "them"
@@ -149,23 +149,23 @@ def _back(plan: Plan) -> str:
         return f"{'Ctrl-R' if number == 1 else f':redo {number}'} brings {them} back"
     if plan.kind == "redo" and plan.redone and not plan.saves:
         return f"{'u' if number == 1 else f':undo {number}'} undoes {them}"
-    return "U takes this back"
+    return "U undoes this"
 
 
-def _way_on(session: Session, moved: Moved) -> list[str]:
-    """Say what the move means for the agent's conversation.
+def _next_step(session: Session, moved: Moved) -> list[str]:
+    """Return how to continue with the agent's conversation.
 
     The agent still remembers the undone turns.
     """
     notices, forks, resume = next_steps(session)
     told = [safe(notice) for notice in notices]
     if forks and (moved.pending_fork or moved.plan.undone):
-        told.append(f"`{resume or 'snapstore fork'}` goes on with the agent from here")
+        told.append(f"`{resume or 'snapstore fork'}` continues with the agent from here")
     return told
 
 
 def trouble(error: Exception) -> str:
-    """Return an error for the status line: what is wrong, and what to do next."""
+    """Return an error as text for the status line, with what to do next."""
     if isinstance(error, Busy) and "session" in error.details:
         return f"{sentence(error.message)} Wait for it to end; `:cancel` closes it as interrupted."
     if isinstance(error, SnapstoreError):

@@ -1,4 +1,4 @@
-"""The search of `/`: finds the nodes that contain a text.
+"""The search of `/`, which finds the nodes that contain a text.
 
 The texts on the screen are searched at once. Whole prompts and changed paths have to be read first, which happens on a
 thread. Texts are kept once read, because commits never change.

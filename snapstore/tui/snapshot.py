@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.graph import GraphNode
 
 
-UNSAID = ("baseline", "edits")  # kinds of nodes without a prompt: their subjects are generated
+UNPROMPTED = ("baseline", "edits")  # kinds of nodes without a prompt: their subjects are generated
 
 
 class Snapshot:
@@ -76,7 +76,7 @@ class Snapshot:
 
     @cached_property
     def marks(self) -> dict[bytes, tuple[str, str]]:
-        """The marks of the cursor, the next redo and the newest node, as Vim shows them."""
+        """The marks of the cursor, the next redo and the newest node, as in Vim."""
         found = {self.newest: NEWEST}
         if self.next_redo is not None:
             found[self.next_redo] = NEXT
@@ -98,7 +98,7 @@ class Snapshot:
     def words(self) -> Words:
         """The case-folded texts on the screen per node: the prompt's first line and names."""
         graph = self.graph
-        found = {oid: node.subject.casefold() for oid, node in graph.nodes.items() if node.kind not in UNSAID}
+        found = {oid: node.subject.casefold() for oid, node in graph.nodes.items() if node.kind not in UNPROMPTED}
         for names in (graph.branches, graph.archived, graph.checkpoints):
             for name, oid in names.items():
                 found[oid] = f"{found.get(oid, '')}\n{name.casefold()}"
@@ -134,7 +134,7 @@ class Snapshot:
     def beside(self, oid: bytes, step: int) -> bytes | None:
         """Return the node at the same distance from the fork on the neighbouring branch.
 
-        With `step` 1 the neighbour to the right is meant, with -1 the one to the left.
+        `step` is 1 for the branch to the right, -1 for the one to the left.
         """
         if not self._has_siblings(oid) and len(ways := self.ways(oid)) > 1:
             return ways[1] if step > 0 else None

@@ -1,4 +1,4 @@
-"""Keys that look: rows, branches, folds, search and display options. None moves."""
+"""Keys that only look: rows, branches, folds, search and display options."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ViewKeys(MoveKeys):
         Binding("k,up", "walk(-1)", "newer"),
         Binding("h,left", "beside(-1)", "branch to the left"),
         Binding("l,right", "beside(1)", "branch to the right"),
-        Binding("a", "branch_point", "branch point"),
+        Binding("a", "branch_point", "fork"),
         Binding("e", "end", "end of the branch"),
         Binding("full_stop", "here", "where you are"),
         Binding("G,end", "edge(1)", "bottom", show=False),
@@ -111,23 +111,23 @@ class ViewKeys(MoveKeys):
         else:
             super().action_prefix()
 
-    def _standing(self) -> bytes:
+    def _selected_node(self) -> bytes:
         """Return the selected node, or the newest node of the selected run."""
         run = self.tree_view.run
         return run.folded[0].oid if run is not None else self.tree_view.selected or self.snapshot.cursor
 
     def action_beside(self, step: int) -> None:
-        found = self.snapshot.beside(self._standing(), step)
+        found = self.snapshot.beside(self._selected_node(), step)
         if found is None:
             self.say(f"No branch to the {'right' if step > 0 else 'left'} of this one.")
         else:
             self.select(found)
 
     def action_branch_point(self) -> None:
-        self.select(self.snapshot.branch_point(self._standing()))
+        self.select(self.snapshot.branch_point(self._selected_node()))
 
     def action_end(self) -> None:
-        self.select(self.snapshot.end(self._standing()))
+        self.select(self.snapshot.end(self._selected_node()))
 
     def action_here(self) -> None:
         self.select(self.snapshot.cursor)
@@ -148,12 +148,12 @@ class ViewKeys(MoveKeys):
         await self.show_archived(not self.snapshot.archived)
         number = len(self.snapshot.graph.archived)
         what = counted(number, "archived branch", "archived branches")
-        self.say(f"{what} {'shown' if self.snapshot.archived else 'left out'}.")
+        self.say(f"{what} {'shown' if self.snapshot.archived else 'hidden'}.")
 
     # Search.
 
     async def action_search(self) -> None:
-        self._origin = self._standing()
+        self._origin = self._selected_node()
         await self.push_screen(SearchScreen(self.look_for), self._searched)
 
     def look_for(self, text: str) -> None:
@@ -203,25 +203,25 @@ class ViewKeys(MoveKeys):
     def action_found(self, step: int) -> None:
         search = self._search
         if search is None:
-            self.say("Search first: / and a text.")
+            self.say("Type / and a text first.")
             return
         for _ in range(self.count()):
-            found = search.next(self._standing(), step)
+            found = search.next(self._selected_node(), step)
             if found is None:
                 break
             self.select(found[0])
-            self._tell_found(round_the_end=found[1])
+            self._tell_found(wrapped=found[1])
 
-    def _tell_found(self, *, round_the_end: bool = False) -> None:
+    def _tell_found(self, *, wrapped: bool = False) -> None:
         search = self._search
         if search is None:
             return
         if not search.hits:
             self.say(f"/{search.text}: not found." if search.whole else f"/{search.text}: searching…")
             return
-        end = ", round the end" if round_the_end else ""
+        end = ", wrapped around" if wrapped else ""
         more = "" if search.whole else "…"
-        self.say(f"/{search.text}: {search.number(self._standing())} of {len(search.hits):,}{more}{end}")
+        self.say(f"/{search.text}: {search.number(self._selected_node())} of {len(search.hits):,}{more}{end}")
 
     def _show_found(self) -> None:
         search = self._search
@@ -249,11 +249,11 @@ class ViewKeys(MoveKeys):
     # Display options.
 
     def action_dates(self) -> None:
-        self.say("Times." if self.tree_view.toggle_dates() else "Ages.")
+        self.say("Showing times." if self.tree_view.toggle_dates() else "Showing ages.")
 
     def action_theme(self) -> None:
         if self.theme == THEMES["none"]:
-            self.say("Without colour there is no light and dark.")
+            self.say("There are no themes without colour.")
             return
         self.theme = other(self.theme)
 

@@ -322,7 +322,8 @@ def test_a_fork_is_made_only_where_something_is_undone_and_something_is_left(age
         said = snapstore(root, *words, "-y")
         with Store.open(root) as store:
             found = talk(store, agent.session)
-        return found["pending_fork"], found["materialized"], "Go on with the agent from here: `snapstore fork`" in said
+        advised = "Continue with the agent from here: `snapstore fork`" in said
+        return found["pending_fork"], found["materialized"], advised
 
     assert after("undo", "--files-only") == (False, True, False)
     assert after("undo") == (True, True, True)
@@ -375,7 +376,7 @@ def test_back_on_the_old_line_its_own_session_is_resumed(agent: Talking, root: P
     again = Talking(root, home, forked["id"])
     again.start("resume")
     again.whole_turn("Another way", [("other.txt", "o\n")])
-    assert f"Go on with the agent from here: `claude --resume {ID}`" in snapstore(root, "switch", "main", "-y")
+    assert f"Continue with the agent from here: `claude --resume {ID}`" in snapstore(root, "switch", "main", "-y")
     assert (root / "f3.txt").exists()
     said = snapstore(root, "switch", "main-2", "-y")
     assert "Go on with" not in said  # spoken with last, and there already
@@ -384,12 +385,12 @@ def test_back_on_the_old_line_its_own_session_is_resumed(agent: Talking, root: P
     with Store.open(root) as store:
         found = talk(store, agent.session)
         assert (found["id"], found["pending_fork"]) == (ID, False)
-    assert f"Go on with the agent from here: `claude --resume {forked['id']}`" in snapstore(root, "switch", "main-2")
-    assert "Go on with the agent from here: `snapstore fork`" in snapstore(root, "undo")  # nobody left off here
+    assert f"Continue with the agent from here: `claude --resume {forked['id']}`" in snapstore(root, "switch", "main-2")
+    assert "Continue with the agent from here: `snapstore fork`" in snapstore(root, "undo")  # nobody left off here
     Path(forked["path"]).unlink()
     snapstore(root, "redo")
     snapstore(root, "switch", "main", "-y")
-    assert "Go on with the agent from here: `snapstore fork`" in snapstore(root, "switch", "main-2")
+    assert "Continue with the agent from here: `snapstore fork`" in snapstore(root, "switch", "main-2")
     assert len(list(agent.file.parent.glob("*.jsonl"))) == 1
 
 
@@ -629,7 +630,7 @@ def test_fork_goes_there_and_says_how_to_go_on(agent: Talking, root: Path) -> No
     assert document["fork"]["command"][:2] == ["claude", "--resume"]
     assert document["pending_fork"] is True
     text = snapstore(root, "fork")
-    assert f"Go on with: {' '.join(document['fork']['command'])}" in text
+    assert f"Continue with: {' '.join(document['fork']['command'])}" in text
 
 
 def test_a_fork_is_named_by_itself_or_as_wished(agent: Talking, root: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_moved_root_is_adopted_with_its_history(root: Path) -> None:
     assert own in refused["hint"]
     Path(own).rename(root.with_name("away"))
     done = snap(moved, "init", "--adopt", "--from", str(root))
-    assert f"Watching over {moved} again, formerly {root}." in done.stdout
+    assert f"Watching over {moved} again, which was {root} before." in done.stdout
     assert "Write a poem" in snap(moved, "log").stdout
 
 
@@ -284,7 +284,7 @@ def test_show_tells_how_your_own_repository_moved(root: Path, git: Callable[...,
     said = snap(root, "show").stdout
     assert "HEAD went from main to topic" in said
     assert "branch topic was created at " in said
-    assert "what is staged changed" in said
+    assert "the index changed" in said
     assert snap_json(root, "show", "--json")["user_git"]["index"] is True
 
 
@@ -296,7 +296,7 @@ def test_show_names_what_was_left_out_and_first_seen(root: Path) -> None:
     write(root, **{".gitignore": "", "large": "x" * 2000})
     ended = snap(root, "turn", "end").stdout
     assert "left out: large (larger than max_file_size)" in ended
-    assert "first seen, state before unknown: secret" in ended
+    assert "first seen, earlier state unknown: secret" in ended
     assert "[1 left out]" in snap(root, "log").stdout
     said = snap(root, "show").stdout
     assert "Left out:\n  large  larger than max_file_size\n" in said

@@ -64,7 +64,7 @@ def test_a_rename_says_what_happened_where_you_are_and_how_to_go_back(tree: Path
     assert out.splitlines() == [
         "✓ Branch main-3 is now called login.",
         "You are at turn 2 on login; no file was touched.",
-        "Take this back: `snapstore ops undo 3`",
+        "Undo this: `snapstore ops undo 3`",
     ]
     assert snap_json(tree, "status", "--json")["branch"] == "login"
     a_turn(tree, "Goes on", "3c\n")

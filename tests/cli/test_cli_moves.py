@@ -73,7 +73,7 @@ def test_undo_says_what_was_undone_where_you_stand_and_how_to_go_back(told: Path
         "  Messages removed: 4",
         "Now at turn 1 on main: Add a login function",
         "Undone prompt: Fix the parser",
-        "Redo: `snapstore redo 2` · Take this back: `snapstore ops undo 1`",
+        "Redo: `snapstore redo 2` · Undo this move: `snapstore ops undo 1`",
     ]
     assert read(told) == {"a.py": "one\nlogin\n", "b.py": LINES, "new.txt": "new\n"}
 
@@ -89,7 +89,7 @@ def test_undo_redo_and_back_are_byte_identical(told: Path) -> None:
         "  Files changed: new.txt, tests.py",
         "  Removed: new.txt",
         "Now at turn 3 on main: Write tests",
-        "Take this back: `snapstore ops undo 2`",
+        "Undo this move: `snapstore ops undo 2`",
     ]
     assert on_disk(told) == after
     assert "Now at the start of main, before the first turn" in snap(told, "undo", "3").stdout
@@ -366,7 +366,7 @@ def test_a_conflict_names_each_file_and_the_commands_that_settle_it(told: Path) 
     assert lines[1] == "  b.py  changed by edits since turn 3"
     assert re.fullmatch(r" +expected file \w{8}, found file \w{8}, wanted file \w{8}", lines[2])
     assert re.fullmatch(r" +expected file \w{8}, found file \w{8}, wanted missing", lines[4])
-    assert lines[5] == "Nothing was written. To settle it:"
+    assert lines[5] == "Nothing was written. To resolve:"
     assert lines[6].startswith("  snapstore undo 2 --merge --ours tests.py  ")
     assert [line.split()[3] for line in lines[6:]] == ["--merge", "--skip", "--force", "--ours"]
     document = snap_json(told, "undo", "2", "--json", status=10)
@@ -380,7 +380,11 @@ def test_the_command_offered_settles_it_and_loses_nothing(told: Path) -> None:
     offered = snap(told, "undo", "2", status=10).stderr.splitlines()[6].strip().partition("  ")[0]
     said = snap(told, *offered.split()[1:]).stdout
     assert "  Merged: b.py\n" in said
-    assert "  Skipped, yours stay: tests.py\n" in said
+    assert (
+        "  Skipped, your version is kept: tests.py\
+"
+        in said
+    )
     assert (told / "b.py").read_text() == LINES.replace("15\n", "fifteen\n")
     assert (told / "tests.py").read_text() == "tests\nmine\n"
 
@@ -390,7 +394,11 @@ def test_forced_files_are_saved_and_come_back_by_the_command_that_is_printed(tol
     edited(told)
     mine = (told / "b.py").read_text()
     said = snap(told, "undo", "2", "--force").stdout
-    assert "  Forced, yours are saved: b.py, tests.py\n" in said
+    assert (
+        "  Overwritten, your version is saved: b.py, tests.py\
+"
+        in said
+    )
     assert (told / "b.py").read_text() == LINES and not (told / "tests.py").exists()
     command = re.search(r"Get it back: `snapstore (restore \w+ -- b.py tests.py)`", said)
     assert command is not None
@@ -432,7 +440,11 @@ def test_a_merge_that_clashes_is_refused_unless_markers_are_wanted(told: Path) -
     assert "  snapstore undo 2 --merge=markers  " in done.stderr
     assert "--merge " not in done.stderr
     said = snap(told, "undo", "2", "--merge=markers").stdout
-    assert "  Merged, with conflict markers to look at: b.py\n" in said
+    assert (
+        "  Merged, with conflict markers: b.py\
+"
+        in said
+    )
     assert "<<<<<<< " in (told / "b.py").read_text()
 
 
@@ -460,7 +472,11 @@ def test_already_as_wanted_is_said_and_not_counted(told: Path) -> None:
     (told / "tests.py").unlink()
     said = snap(told, "undo").stdout
     assert "  Files reverted: new.txt\n" in said
-    assert "  Already as wanted: tests.py\n" in said
+    assert (
+        "  Already in that state: tests.py\
+"
+        in said
+    )
 
 
 # Previews.
@@ -536,7 +552,7 @@ def test_a_person_is_asked_and_can_say_no(told: Path) -> None:
     assert "Undo 2 turns? This will revert changes to 3 files.\n" in seen
     assert "First undone: turn 2, Fix the parser\n" in seen
     assert "  remove     tests.py\n" in seen and "  create     new.txt\n" in seen and "  write      b.py\n" in seen
-    assert "Go on? [y/N] " in seen and seen.endswith("Nothing was changed.\n")
+    assert "Continue? [y/N] " in seen and seen.endswith("Nothing was changed.\n")
     assert bit_by_bit(told) == before
     for answer in (b"\n", b"\x04", b"perhaps\n", b"\xff\n"):
         assert at_terminal(told, answer, "undo", "2")[0] == 1

@@ -57,7 +57,7 @@ def test_every_setting_is_listed_with_its_value_and_what_it_means(root: Path) ->
 
 def test_a_setting_is_set_read_and_left_alone_again(root: Path) -> None:
     snap(root, "init")
-    assert snap(root, "config", "set", "max_store_size", "2GB").stdout == "max_store_size is 2GB, formerly 0.\n"
+    assert snap(root, "config", "set", "max_store_size", "2GB").stdout == "max_store_size is 2GB, was 0.\n"
     assert snap(root, "config", "get", "max_store_size").stdout == "2GB\n"
     row = snap_json(root, "config", "get", "max-store-size", "--json")
     SettingRecord.model_validate(row)

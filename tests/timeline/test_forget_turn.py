@@ -183,7 +183,7 @@ def test_what_other_turns_brought_back_of_it_stays_and_is_named(root: Path, stor
     store.close()
     snap(root, "run", "-m", "Four", "--", "sh", "-c", "echo 4 > d")
     snap(root, "run", "-m", "Five", "--", "sh", "-c", "mv d e")
-    assert "Other turns hold e as this one had it" in snap(root, "forget", "1", "--yes").stdout
+    assert "Other turns have the same version of e" in snap(root, "forget", "1", "--yes").stdout
 
 
 @pytest.mark.parametrize("seed", range(4))

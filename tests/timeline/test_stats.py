@@ -15,7 +15,7 @@ __all__ = ["chromium", "opened"]  # fixtures
 
 
 def test_numbers_of_use_at_the_command_line(store: Store, root: Path) -> None:
-    """S1-67: the share of sessions with a rewind, branches a session, the share of moves that were taken back."""
+    """S1-67: the share of sessions with a rewind, branches per session, the share of moves that were undone."""
     for name in ("a", "b"):
         session = store.session(name)
         turn(session, root, "One", **{name: "1\n"})
@@ -34,9 +34,9 @@ def test_numbers_of_use_at_the_command_line(store: Store, root: Path) -> None:
     assert [" ".join(line.split()) for line in snap(root, "stats").stdout.splitlines()[:5]] == [
         "3 sessions",
         "33.3 % of them went back 1 of 3",
-        "1.33 branches a session 4 in all",
+        "1.33 branches per session 4 in all",
         "4 moves",
-        "25 % of them taken back 1 of 4",
+        "25 % of them undone 1 of 4",
     ]
 
 

@@ -116,13 +116,13 @@ async def test_g_minus_and_g_plus_go_through_time(forked: Project) -> None:
         await press(pilot, "g", "minus")
         await asked(pilot)  # to the other branch: three turns in all
         await press(pilot, "enter")
-        assert forked.is_at("three") and "U takes this back" in said(pilot)
+        assert forked.is_at("three") and "U undoes this" in said(pilot)
         await press(pilot, "g", "plus")
         await asked(pilot)
         await press(pilot, "enter")
         assert forked.is_at("other")
         await press(pilot, "g", "plus", "g", "plus")
-        assert forked.is_at("last") and said(pilot) == "Nothing is later."
+        assert forked.is_at("last") and said(pilot) == "There is no later turn."
 
 
 @in_terminal
@@ -149,7 +149,7 @@ async def test_earlier_and_later_by_time_and_count(forked: Project) -> None:
         await press(pilot, "enter")
         assert forked.is_at("last")
         await command(pilot, "later 5m")
-        assert said(pilot) == "Nothing is later by so much." and forked.is_at("last")
+        assert said(pilot) == "There is no turn that much later." and forked.is_at("last")
         await command(pilot, "earlier 1d")
         await asked(pilot)
         await press(pilot, "enter")
@@ -215,7 +215,7 @@ async def test_r_takes_one_turn_out(project: Project) -> None:
         assert "Revert turn 4: aside" in await asked(pilot)
         await press(pilot, "enter")
         assert not (project.root / "b").exists() and (project.root / "a").read_text() == "more\n"
-        assert "Reverted turn 4: aside" in said(pilot) and "U takes this back" in said(pilot)
+        assert "Reverted turn 4: aside" in said(pilot) and "U undoes this" in said(pilot)
         await press(pilot, "U")
         assert project.is_at("more")
         await command(pilot, "revert 4")
@@ -255,7 +255,7 @@ async def test_a_checkpoint_is_pinned_to_the_selected_turn(project: Project) -> 
         await press(pilot, "enter")
         assert project.is_at("one")
         await command(pilot, "checkpoint good")
-        assert "Nothing had to be done." in said(pilot)
+        assert "There was nothing to do." in said(pilot)
         await press(pilot, "U")  # the way there
         await asked(pilot)
         await press(pilot, "enter")

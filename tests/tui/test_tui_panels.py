@@ -392,7 +392,7 @@ async def test_the_three_sides_of_a_conflict(edited: Project) -> None:
         await press(pilot, "j")
         await until(pilot, lambda: "deleted on one side" in screen_text(pilot.app))
         await press(pilot, "m")
-        assert "cannot be settled like that: deleted on one side" in screen_text(pilot.app)
+        assert "cannot be resolved that way: deleted on one side" in screen_text(pilot.app)
         await pilot.click("#files", offset=(3, 0))
         await until(pilot, lambda: "<<<<<<< mine" in screen_text(pilot.app))
         await press(pilot, "escape")
@@ -462,4 +462,4 @@ def test_nothing_typed_is_no_command_and_too_much_is_refused() -> None:
         try:
             assert parse(name) is not None
         except Usage as error:
-            assert "is wanted" in error.message
+            assert "is missing" in error.message

@@ -365,11 +365,11 @@ async def test_search_goes_to_what_was_asked(garden: Garden) -> None:
         await press(pilot, "n")
         assert (at(pilot, garden), said(pilot)) == ("Fix the login", "/login: 2 of 2")
         await press(pilot, "n")
-        assert said(pilot) == "/login: 1 of 2, round the end"
+        assert said(pilot) == "/login: 1 of 2, wrapped around"
         await press(pilot, "N")
-        assert (at(pilot, garden), said(pilot)) == ("Fix the login", "/login: 2 of 2, round the end")
+        assert (at(pilot, garden), said(pilot)) == ("Fix the login", "/login: 2 of 2, wrapped around")
         await press(pilot, "escape", "n")
-        assert said(pilot) == "Search first: / and a text."
+        assert said(pilot) == "Type / and a text first."
 
 
 @in_terminal
@@ -499,7 +499,7 @@ async def test_without_colour_there_is_none_and_the_selected_row_is_still_to_be_
         selected = [segment.text for segment in segments if segment.style and segment.style.reverse]
         assert "Turn 5" in "".join(selected)
         await press(pilot, "T", "question_mark")
-        assert said(pilot) == "Without colour there is no light and dark."
+        assert said(pilot) == "There are no themes without colour."
 
 
 @in_terminal

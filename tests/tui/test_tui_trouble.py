@@ -55,7 +55,7 @@ async def test_a_turn_recorded_while_the_plan_is_open_makes_it_stale(project: Pr
         await asked(pilot)
         done = child(RECORD, project.root, "from elsewhere")
         assert done.returncode == 0, done.stderr
-        await until(pilot, lambda: "The session has moved since" in screen_text(pilot.app))
+        await until(pilot, lambda: "The session has moved meanwhile" in screen_text(pilot.app))
         await press(pilot, "enter")
         assert complained(pilot) and "has moved since the plan was made" in said(pilot)
         assert (project.root / "a").read_text() == "from elsewhere"
@@ -169,7 +169,7 @@ async def test_a_turn_that_was_cut_off_is_closed_first_and_then_seen(root: Path,
         app.reading_time = 0.001
         async with app.run_test(size=(110, 30)) as pilot:
             await press(pilot, "u")
-            assert "the turn that was cut off is closed now" in said(pilot) and (root / "half.txt").exists()
+            assert "the interrupted turn is now closed" in said(pilot) and (root / "half.txt").exists()
             await until(pilot, lambda: "Cut off" in screen_text(app))
             await press(pilot, "u")
             assert "remove     half.txt" in await asked(pilot)

@@ -21,7 +21,7 @@ from tui_project import EVIL, Project, asked, command, conflicting, forked, pres
 from snapstore.timeline.history.branch import Branch
 from snapstore.tui import move_controller
 from snapstore.tui.app import SnapstoreApp
-from snapstore.tui.move_steps import Look
+from snapstore.tui.move_steps import PlannedMove
 from snapstore.tui.screens.branches import BranchesScreen
 from snapstore.tui.screens.line import LineScreen
 from snapstore.tui.screens.plan import PlanScreen
@@ -65,24 +65,24 @@ async def test_looking_never_moves(forked: Project) -> None:
 
 BAD = [
     ("frobnicate", "no command"),
-    ("und", "beginning of"),
+    ("und", "may mean"),
     ("undo many", "not a number"),
     ("undo 0", "not a number"),
     ("undo 99", "only 3 turns to undo"),
     ("redo -1", "not a number"),
     ("earlier 5x", "neither a number nor a time"),
     ("later 99999999999999999999h", "not a time"),
-    ("goto", "is wanted"),
+    ("goto", "is missing"),
     ("goto nowhere", "there is no 'nowhere'"),
     ("goto ../../etc", "there is no"),
     ("goto a b", "is not a turn"),
     ("switch @", "no branch"),
-    ("checkpoint", "is wanted"),
+    ("checkpoint", "is missing"),
     ("checkpoint 12", "cannot be a checkpoint name"),
     ("checkpoint a/../b", "name"),
     ("checkpoint .lock", "name"),
     ("revert 99", "no turn 99"),
-    ("quit now", "too much"),
+    ("quit now", "unexpected argument"),
     ("cancel", "No turn is open"),
 ]
 
@@ -209,18 +209,18 @@ async def test_a_plan_never_comes_over_what_somebody_types(project: Project, mon
     project.turn("new file", new="new\n")
     slowly = threading.Event()
 
-    def look(*arguments: Any) -> Look:
+    def preview(*arguments: Any) -> PlannedMove:
         slowly.wait(60)
-        return looked(*arguments)
+        return real(*arguments)
 
-    looked = move_controller.look
-    monkeypatch.setattr(move_controller, "look", look)
+    real = move_controller.preview
+    monkeypatch.setattr(move_controller, "preview", preview)
     async with terminal(project) as pilot:  # type: ignore[arg-type]
         app = app_of(pilot)
         app.reading_time = 3600
         await pilot.press("u", "colon", *"chec")
         slowly.set()
-        await until(pilot, lambda: "There is a plan to look at" in said(pilot))
+        await until(pilot, lambda: "A move waits for your answer" in said(pilot))
         await pilot.press("y")
         assert isinstance(app.screen, LineScreen) and app.screen.query_one(Input).value == "checy"
         await pilot.press("escape")

@@ -116,7 +116,7 @@ def _agreed(context: Context, going: list[Branch], now: float) -> bool:
     if not (context.err.terminal and sys.stdin.isatty()):
         return True
     _name(context.err, going, "Delete", now)
-    sys.stderr.write("Go on? [y/N] ")
+    sys.stderr.write("Continue? [y/N] ")
     sys.stderr.flush()
     answer = sys.stdin.buffer.readline()
     if not answer.endswith(b"\n"):

@@ -24,8 +24,8 @@ LEAST_TEXT = 12  # columns for a prompt, however narrow the terminal is
 def branches(context: Context, *, all: bool) -> int:
     """List the branches, the current one (`@`) first.
 
-    A turn that follows an undo starts a branch automatically; the old future stays as `Branch from turn 5` until it
-    is renamed.
+    A turn that follows an undo starts a branch automatically. The line that was left is listed as `Branch from turn
+    5` until it is renamed.
     """
     session = context.reading()
     with session.store as store:
@@ -43,7 +43,7 @@ def branches(context: Context, *, all: bool) -> int:
             out.line(row)
         if archived and not all:
             number = "1 more is" if archived == 1 else f"{archived:,} more are"
-            out.line(f"{number} in the archive: `snapstore branches --all`", DIM)
+            out.line(f"{number} archived: `snapstore branches --all`", DIM)
         own = sum(branch.owner is None for branch in everything[:listed])
         if is_crowded(store, own):
             context.say(warning(session.name, own, limit))
@@ -94,7 +94,7 @@ def _text(branch: Branch, *, narrow: bool) -> str:
 def kept(out: Output, found: list[Branch]) -> None:
     """Print the branches that matched a filter but are kept, and why."""
     for branch in found:
-        why = "you stand on it" if branch.state == "current" else f"checkpoint {', '.join(branch.pinned)}"
+        why = "you are on it" if branch.state == "current" else f"checkpoint {', '.join(branch.pinned)}"
         if branch.owner is not None:
-            why = f"of {branch.owner['name']}"
+            why = f"belongs to {branch.owner['name']}"
         out.line(f"Kept: {safe(branch.name)} ({safe(why)})", YELLOW)

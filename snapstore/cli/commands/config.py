@@ -47,7 +47,7 @@ def listed(context: Context) -> int:
         width = max(min(out.size()[0], 100) - 2, 30) if out.terminal else 98
         for row in rows:
             shown = out.paint(safe(row.text) or "(empty)", *([YELLOW] if row.set else []))
-            default = out.paint(f"  unless set {row.default_text or '(empty)'}", DIM) if row.set else ""
+            default = out.paint(f"  default {row.default_text or '(empty)'}", DIM) if row.set else ""
             out.line(f"{out.paint(row.key, BOLD)} = {shown}{default}")
             for line in textwrap.wrap(row.help, width):
                 out.line(f"  {line}", DIM)
@@ -113,7 +113,7 @@ def _set(context: Context, setting: Setting, value: Any) -> int:
             context.document(_row(store, setting, {} if value is None else {setting.name: value}))
         elif not context.quiet:
             now = getattr(store.header, setting.name)
-            was = f", formerly {safe(setting.spell(before)) or '(empty)'}" if before != now else ""
+            was = f", was {safe(setting.spell(before)) or '(empty)'}" if before != now else ""
             context.out.line(f"{setting.name} is {safe(setting.spell(now)) or '(empty)'}{was}.")
     return 0
 

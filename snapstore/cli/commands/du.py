@@ -38,7 +38,7 @@ def _print(context: Context, found: DiskUse, limit: int) -> None:
         out.line(f"{size_text(size):>10}  {text}{out.paint(more, DIM)}")
 
     of = f" of {size_text(limit)}" if limit else ""
-    out.line(f"{out.paint(f'{size_text(found.total):>10}', BOLD)}  in all{of}")
+    out.line(f"{out.paint(f'{size_text(found.total):>10}', BOLD)}  in total{of}")
     row(found.files_size(), "files")
     row(found.records, "conversations")
     row(found.index, "indexes of packs")
@@ -46,17 +46,17 @@ def _print(context: Context, found: DiskUse, limit: int) -> None:
     if count:
         row(
             size,
-            f"of it saved before {count:,} forced moves" if count > 1 else "of it saved before a forced move",
+            f"of that, saved before {count:,} forced moves" if count > 1 else "of that, saved before a forced move",
             ": `snapstore prune --safety`",
         )
     if found.unreferenced:
-        row(found.unreferenced, "nothing refers to", ": `snapstore gc` drops it once it is old enough")
+        row(found.unreferenced, "unreferenced", ": `snapstore gc` drops these objects once they are old enough")
     if found.borrowed:
-        row(found.borrowed, "besides, shared with your own repository", ": takes no room")
+        row(found.borrowed, "shared with your own repository", ": takes no extra space")
     out.line("By session", BOLD)
     for name, (exclusive, shared) in sorted(found.sessions.items(), key=lambda item: -sum(item[1])):
         row(exclusive, safe(name), f"  and {size_text(shared)} shared with others")
-    out.line("By branch, what it alone holds", BOLD)
+    out.line("By branch, not shared with others", BOLD)
     holders = sorted(found.holders, key=lambda holder: -holder.exclusive)
     for holder in holders[:_ROWS]:
         state = "" if holder.state == "listed" else f"  {holder.state}"

@@ -40,7 +40,7 @@ from snapstore.timeline.forget.selection import files_of, turn_of
 def forget(
     context: Context, *, target: str | None, dry_run: bool, yes: bool, copies: bool, recapture: bool, remotes: bool
 ) -> int:
-    """Remove files or a turn from everything recorded, permanently.
+    """Permanently remove files or a turn from everything recorded.
 
     TARGET is a file, a folder, a pattern or one turn: history is rewritten without it, and the old objects are
     deleted. No file on disk is touched. `5` is a turn, `./5` a file.
@@ -51,7 +51,7 @@ def forget(
     with session.store as store:
         try:
             with context.progress("Looking through history") as progress:
-                run = _meant(session, Forget(store, progress), target, copies=copies, recapture=recapture)
+                run = _selection(session, Forget(store, progress), target, copies=copies, recapture=recapture)
                 planned = run(True)
         except Unknown:
             if target is not None and not (remotes and replace_forgotten.is_due(store)):
@@ -79,7 +79,7 @@ def forget(
     return 1 if any(one.error for one in reached) else 0
 
 
-def _meant(
+def _selection(
     session: Session, forgetting: Forget, target: str | None, *, copies: bool, recapture: bool
 ) -> Callable[[bool], Forgotten]:
     if target is None:
@@ -108,7 +108,7 @@ def _agreed(context: Context, planned: Forgotten, reached: list[RemoteResult]) -
     if context.json or not (err.terminal and sys.stdin.isatty()):
         raise Usage("this cannot be undone", "Add `--yes` to go on, or look first with `--dry-run`.")
     _tell(err, planned, reached)
-    err.ask("This cannot be undone. Go on? [y/N] ")
+    err.ask("This cannot be undone. Continue? [y/N] ")
     return sys.stdin.buffer.readline().strip().lower() in (b"y", b"yes")
 
 
@@ -121,7 +121,7 @@ def _answer(context: Context, session: Session, forgotten: Forgotten, reached: l
         return
     _tell(context.out, forgotten, reached)
     for text in elsewhere:
-        context.out.line(f"Out of reach: {safe(text)}", DIM)
+        context.out.line(f"May still have a copy: {safe(text)}", DIM)
     if forgotten.dry_run:
         context.out.line("Nothing was changed.")
 
@@ -130,7 +130,7 @@ def _tell(out: Output, forgotten: Forgotten, reached: list[RemoteResult]) -> Non
     if forgotten.paths or forgotten.turn:
         _tell_here(out, forgotten)
     elif not reached:
-        out.line("No remote can have any of it.")
+        out.line("No remote can have a copy.")
     for one in reached:
         for row in one.told():
             out.line(safe(row), YELLOW if one.error or not one.done else DIM)
@@ -144,25 +144,23 @@ def _tell_here(out: Output, forgotten: Forgotten) -> None:
     for path in forgotten.paths[:LISTED]:
         out.line(f"  {path_text(path)}")
     out.rest(number)
-    one, more = ("will have", "will have") if forgotten.dry_run else ("has", "have")
-    commits = (
-        f"1 commit {one} another id" if forgotten.commits == 1 else f"{forgotten.commits:,} commits {more} other ids"
-    )
+    verb = "will get" if forgotten.dry_run else "got"
+    commits = f"1 commit {verb} a new id" if forgotten.commits == 1 else f"{forgotten.commits:,} commits {verb} new ids"
     told = "1 record" if forgotten.records == 1 else f"{forgotten.records:,} records"
-    records = f", {told} without it" if forgotten.records else ""
+    records = f", {told} {'to clean' if forgotten.dry_run else 'cleaned'}" if forgotten.records else ""
     out.line(f"{commits}{records}. No file on disk is touched.", DIM)
     for pattern in forgotten.never[:LISTED]:
         out.line(f"Never captured again: {safe(pattern)} (`config set never_capture` changes that)")
     for path in forgotten.copies[:LISTED]:
         if forgotten.turn:
             stays = (
-                f"Other turns hold {path_text(path)} as this one had it, and keep it: forget the file, or those turns."
+                f"Other turns have the same version of {path_text(path)} and keep it: forget the file or those turns."
             )
         else:
-            stays = f"The same content is recorded as {path_text(path)} too: `--copies` forgets that as well."
+            stays = f"The same content is also recorded as {path_text(path)}: `--copies` forgets that too."
         out.line(stays, YELLOW)
     for name in forgotten.lost_refs[:LISTED]:
-        out.line(f"{safe(name)} leads to nothing else, and is removed as well.", YELLOW)
+        out.line(f"{safe(name)} points to nothing else and is removed too.", YELLOW)
     for path in forgotten.unsearched[:LISTED]:
         out.line(
             f"{path_text(path)} holds more text than snapstore searches for in prompts and replies: some may remain.",
@@ -177,10 +175,10 @@ def _versions(forgotten: Forgotten) -> str:
 
 
 def _elsewhere(session: Session, forgotten: Forgotten) -> list[str]:
-    """List where the forgotten content may still be, out of snapstore's reach."""
+    """Return the places out of reach that may still have the forgotten content."""
     store = session.store
     found = [
-        f"the conversation that {known.agent} keeps itself, {known.transcript}"
+        f"{known.agent}'s own file of the conversation, {known.transcript}"
         for known in Conversations(store).agent_sessions()
         if known.transcript and os.path.exists(known.transcript)
     ]

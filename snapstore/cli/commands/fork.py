@@ -91,11 +91,13 @@ class _Told(FollowUp):
             out.line(f"Note: {safe(notice)}", YELLOW)
         if not self._run:
             command = " ".join(shell_word(word) for word in forked.command)
-            out.line(f"Go on with: {out.paint(command, BOLD)}")
+            out.line(f"Continue with: {out.paint(command, BOLD)}")
 
 
 def _run(command: list[str]) -> int:
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        raise Failed(f"{command[0]}: {error.strerror}", f"The fork is ready. Go on with: {' '.join(command)}") from None
+        raise Failed(
+            f"{command[0]}: {error.strerror}", f"The fork is ready. Continue with: {' '.join(command)}"
+        ) from None

@@ -21,9 +21,9 @@ from snapstore.timeline.maintenance.gc import Collected, collect
     "--grace",
     metavar="TIME",
     type=DURATION,
-    help="Drop only what has been unused for at least this long. Default: the setting gc_grace, two weeks unless set.",
+    help="Drop only objects unused for at least this long. Default: the setting gc_grace (two weeks).",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what it would do.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option(
     "--auto",
     is_flag=True,
@@ -34,8 +34,8 @@ from snapstore.timeline.maintenance.gc import Collected, collect
 def gc(context: Context, *, grace: int | None, dry_run: bool, auto: bool) -> int:
     """Make the store smaller.
 
-    Packs what is needed, drops what nothing refers to any more, and removes what killed processes left behind. Runs
-    automatically when it is worth it. Turns can continue meanwhile.
+    Packs what is needed, drops unreferenced objects, and removes what killed processes left behind. Runs
+    automatically when that saves enough space. Turns can continue meanwhile.
     """
     if auto and dry_run:
         raise Usage("--auto and --dry-run exclude each other", "Choose one.")
@@ -64,10 +64,10 @@ def _tell(context: Context, done: Collected, grace: int) -> None:
         f"{'Would pack' if done.dry_run else 'Packed'} {packed.objects:,} objects into {packs}: {before} → {after}."
     )
     if packed.dropped:
-        out.line(f"{'Would drop' if done.dry_run else 'Dropped'} {packed.dropped:,} objects that nothing refers to.")
+        out.line(f"{'Would drop' if done.dry_run else 'Dropped'} {packed.dropped:,} unreferenced objects.")
     if packed.waiting:
         until = f" until they are {spell_duration(grace)} old" if grace else ": they were written just now"
-        out.line(f"{packed.waiting:,} more that nothing refers to stay{until}.")
+        out.line(f"{packed.waiting:,} more unreferenced objects stay{until}.")
     if done.expired:
         number = "1 pruned branch or saved state is" if done.expired == 1 else f"{done.expired:,} that were pruned are"
         out.line(f"{number} gone for good.")

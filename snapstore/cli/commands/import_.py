@@ -43,9 +43,9 @@ _NAMED = 4  # unknown items of a turn listed before "… and N more"
 def import_(context: Context, *, transcript: str | None, agent: str | None, dry_run: bool, listed: bool) -> int:
     """Make a session from a conversation.
 
-    TRANSCRIPT is an agent's file, or the id of its session; a file that `export` wrote is imported as by a pull. A
-    file is recorded if the transcript and the disk tell what it was before and after; what is unknown is listed per
-    turn. Changes no file. Creates the store if there is none.
+    TRANSCRIPT is an agent's file or the id of its session. A file written by `export` is imported like a pull. A
+    change is recorded if the transcript and the disk show the file before and after it; other changes are listed as
+    unknown. No file on disk changes. Creates the store if there is none.
     """
     if listed:
         return _list(context)
@@ -138,11 +138,11 @@ def _store(context: Context) -> Store:
 
 
 def _row(out: Output, number: int, turn: TurnToImport) -> None:
-    """Print a turn, like `   3  Add a login function  2 files, 1 thing not known`."""
+    """Print a turn, like `   3  Add a login function  2 files, 1 change unknown`."""
     prompt = shorten(first_line(turn.prompt) or "(no prompt)", _PROMPT)
     known = files_text(len(turn.changes)) if turn.changes else "no file"
-    things = "1 thing" if len(turn.unknown) == 1 else f"{len(turn.unknown)} things"
-    unknown = out.paint(f", {things} not known:", YELLOW) if turn.unknown else ""
+    things = "1 change" if len(turn.unknown) == 1 else f"{len(turn.unknown)} changes"
+    unknown = out.paint(f", {things} unknown:", YELLOW) if turn.unknown else ""
     out.line(f"{out.paint(f'{number:>4}', BOLD)}  {prompt}  {out.paint(known, DIM)}{unknown}")
     for path, why in turn.unknown[:_NAMED]:
         out.line(f"      {path_text(path)}: {safe(why)}" if path else f"      {safe(why)}", DIM)
@@ -157,7 +157,7 @@ def _summary(
     out.line(f"{verb} {turns} of {found.agent} as session {safe(name)}. No file was changed.")
     if verified:
         be, them = ("is", "it") if len(verified) == 1 else ("are", "them")
-        out.line(f"{files_text(len(verified))} {be} on disk as the last turn left {them}: `undo` takes {them} back.")
+        out.line(f"{files_text(len(verified))} {be} on disk as the last turn left {them}: `undo` reverts {them}.")
     if moved_on:
         have, them = ("has", "it") if len(moved_on) == 1 else ("have", "them")
         named = ", ".join(path_text(path) for path in moved_on[:_NAMED]) + (", …" if len(moved_on) > _NAMED else "")

@@ -121,7 +121,7 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
     out = context.out
     shown = out.paint(path_text(store.root), BOLD)
     if adopted is not None:
-        out.line(f"Watching over {shown} again, formerly {path_text(adopted)}.")
+        out.line(f"Watching over {shown} again, which was {path_text(adopted)} before.")
     elif created:
         out.line(f"Watching over {shown} from now on.")
     else:
@@ -129,7 +129,7 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
     limit, most = store.header.max_file_size, store.header.max_branches
     out.line(f"{out.paint('taken     ', DIM)}{files_text(files)}")
     if limit != BY_NAME["max_file_size"].default or changed:
-        out.line(f"{out.paint('limit     ', DIM)}{f'{size_text(limit)} a file' if limit else 'none'}")
+        out.line(f"{out.paint('limit     ', DIM)}{f'{size_text(limit)} per file' if limit else 'none'}")
     if most != BY_NAME["max_branches"].default or changed:
         out.line(f"{out.paint('branches  ', DIM)}{f'at most {most:,} listed' if most else 'all listed'}")
     if left_out:

@@ -20,12 +20,12 @@ from snapstore.timeline.maintenance.prune import DAY, Prunable, must_be_known
     "--older",
     metavar="TIME",
     type=DURATION,
-    help="Prune branches unlisted for longer than this. Default: the setting prune_after_days, 90 days unless set.",
+    help="Prune branches unlisted for longer than this. Default: the setting prune_after_days (90).",
 )
 @click.option(
     "--safety",
     is_flag=True,
-    help="Prune what was saved before forced and exact moves instead. Never happens automatically.",
+    help="Instead prune what was saved before forced and exact moves. Never happens automatically.",
 )
 @click.option(
     "--keep",
@@ -39,7 +39,7 @@ from snapstore.timeline.maintenance.prune import DAY, Prunable, must_be_known
 def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str, ...], safety: bool) -> int:
     """Remove branches that were archived or deleted long ago.
 
-    Never a branch that a session is on, one with a checkpoint, or one that a remote lacks. Runs automatically after
+    A branch stays if a session is on it, if it has a checkpoint, or if a remote lacks it. Runs automatically after
     prune_after_days.
     """
     with context.store() as store:

@@ -18,8 +18,8 @@ from snapstore.share.secrets import check
 
 @click.command()
 @click.argument("remote", metavar="[REMOTE]", required=False, type=REMOTE)
-@click.option("--auto", is_flag=True, help="From now on push every turn there automatically, in the background.")
-@click.option("--no-auto", is_flag=True, help="No longer.")
+@click.option("--auto", is_flag=True, help="Also push every later turn there automatically, in the background.")
+@click.option("--no-auto", is_flag=True, help="Stop pushing turns there automatically.")
 @click.option(
     "--allow",
     metavar="WORD",

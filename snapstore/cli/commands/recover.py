@@ -62,7 +62,7 @@ def _obstacles(store: Store, pending: dict[str, Any]) -> list[str]:
     found = []
     for name, old, new in pending["refs"]:
         if store.shadow.refs.value(name) not in (unspell(old), unspell(new)):
-            found.append(f"{name} was moved by something else")
+            found.append(f"{name} was moved by another program")
     for path, _, new, *_ in pending.get("tree", ()):
         entry = unspell_entry(new)
         if entry is not None and entry[1] and not store.shadow.objects.contains(entry[1]):
@@ -86,19 +86,19 @@ def _show(context: Context, pending: dict[str, Any], obstacles: list[str]) -> No
     if pending.get("then"):
         out.line("It cannot be undone.", DIM)
     elif obstacles:
-        out.line("`snapstore recover --back` takes it back.")
+        out.line("`snapstore recover --back` undoes it.")
     else:
-        out.line("`snapstore recover --back` takes it back instead.", DIM)
+        out.line("`snapstore recover --back` undoes it instead.", DIM)
 
 
 def _tell(context: Context, what: str, ended: Recovery | None) -> None:
     out = context.out
     if ended is None:
-        out.line(f"Another process has finished it meanwhile: {safe(what)}")
+        out.line(f"Another process has already finished it: {safe(what)}")
         return
-    out.line(f"{out.paint('✓', GREEN)} {'Finished' if ended.finished else 'Taken back'}: {safe(ended.what)}")
+    out.line(f"{out.paint('✓', GREEN)} {'Finished' if ended.finished else 'Undone'}: {safe(ended.what)}")
     for path in ended.kept:
-        out.line(f"  Kept as edited since: {path_text(path)}", YELLOW)
+        out.line(f"  Kept, because it was edited since: {path_text(path)}", YELLOW)
 
 
 def _short(value: str | None) -> str:

@@ -16,7 +16,7 @@ from snapstore.errors import Usage
 
 @click.command(cls=MoveCommand)
 @click.argument("number", metavar="[N]", required=False, type=COUNT)
-@click.option("--all", "everything", is_flag=True, help="Redo all that is undone.")
+@click.option("--all", "everything", is_flag=True, help="Redo all undone turns.")
 @travel_options
 @common_options
 def redo(context: Context, *, number: int | None, everything: bool, **options: Any) -> int:

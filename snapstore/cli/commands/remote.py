@@ -36,7 +36,7 @@ def listed(context: Context) -> int:
         out = context.out
         width = max((len(remote.name) for remote in found), default=0)
         for remote in found:
-            auto = out.paint("  every turn", DIM) if remote.auto else ""
+            auto = out.paint("  pushed automatically", DIM) if remote.auto else ""
             out.line(f"{out.paint(f'{safe(remote.name):<{width}}', BOLD)}  {path_text(remote.shown)}{auto}")
         if not found:
             out.line("No remote. Add one: `snapstore remote add origin URL`", DIM)
@@ -49,16 +49,16 @@ def listed(context: Context) -> int:
 @click.option("--auto", is_flag=True, help="Push every turn there automatically, in the background.")
 @common_options
 def add(context: Context, *, name: str, url: str, auto: bool) -> int:
-    """Give an address a name.
+    """Add a remote: a name for the address of a git repository.
 
-    The address is that of a git repository that is empty or holds this project's turns: a path, or an https, ssh,
-    git or file address.
+    The repository must be empty or hold this project's turns. The address is a path, or an https, ssh, git or file
+    address.
     """
     parse(url)
     with context.store() as store:
         remote = Remotes(store).add(name, url, auto=auto)
-        by_itself = "; every turn goes there by itself" if remote.auto else ""
-        _tell(context, remote, f"Remote {safe(remote.name)}: {path_text(remote.shown)}{by_itself}.")
+        automatic = "; every turn is pushed there automatically" if remote.auto else ""
+        _tell(context, remote, f"Remote {safe(remote.name)}: {path_text(remote.shown)}{automatic}.")
     return 0
 
 
@@ -66,10 +66,10 @@ def add(context: Context, *, name: str, url: str, auto: bool) -> int:
 @click.argument("name", metavar="NAME", type=REMOTE)
 @common_options
 def remove(context: Context, *, name: str) -> int:
-    """Forget an address."""
+    """Remove a remote. Nothing on the server changes."""
     with context.store() as store:
         remote = Remotes(store).remove(name)
-        _tell(context, remote, f"Forgot remote {safe(name)}. Nothing changed there, and what was pulled from it stays.")
+        _tell(context, remote, f"Removed remote {safe(name)}. Nothing changed there, and what was pulled stays.")
     return 0
 
 

@@ -47,7 +47,7 @@ class CommandNotExecutable(SnapstoreError):
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("-m", "--prompt", metavar="PROMPT", help="What was asked for. Default: the command itself.")
-@click.option("--agent", metavar="NAME", help="Who does the turn. Default: the command's name.")
+@click.option("--agent", metavar="NAME", help="Who makes the turn. Default: the command's name.")
 @quiet_option
 @common_options
 def run(context: Context, *, command: tuple[str, ...], prompt: str | None, agent: str | None) -> int:
@@ -80,8 +80,8 @@ def run(context: Context, *, command: tuple[str, ...], prompt: str | None, agent
             known.details["exit_status"] = shown
             if _still_open(session):
                 known.hint = (
-                    f"The command ran (status {shown}) and its turn is still open: do not run it again, mend the "
-                    "cause; then `snapstore turn end` records it."
+                    f"The command ran (status {shown}) and its turn is still open: do not run it again. Fix the "
+                    "cause, then record the turn with `snapstore turn end`."
                 )
             elif isinstance(error, Failed | NoStore):
                 known.hint = f"The command ran (status {shown}); what it changed is on disk, but was not recorded."

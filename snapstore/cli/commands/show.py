@@ -94,14 +94,14 @@ def _remarks(out: Output, node: Node) -> None:
     unknown = [item for item in listed(node, "unknown") if isinstance(item, dict)]
     if unknown:
         out.line()
-        out.line("Unknown from the conversation:", YELLOW)
+        out.line("Not known from the conversation:", YELLOW)
         for item in unknown:
             about = f"{path_text(str(item['path']))}  " if item.get("path") else ""  # a program has no path
             out.line(f"  {about}{out.paint(safe(str(item.get('why'))), DIM)}")
     first_seen = listed(node, "first_seen") if node.kind != "baseline" else []
     if first_seen:
         out.line()
-        out.line("First seen in this turn, their state before is unknown:", YELLOW)
+        out.line("First seen in this turn, earlier state unknown:", YELLOW)
         for path in first_seen:
             out.line(f"  {path_text(str(path))}")
     others = beside(node)
@@ -111,6 +111,6 @@ def _remarks(out: Output, node: Node) -> None:
     moved = list(git_moves(node))
     if moved:
         out.line()
-        out.line("Your own git repository moved meanwhile (snapstore never moves it):", YELLOW)
+        out.line("Your own git repository changed meanwhile (snapstore never changes it):", YELLOW)
         for text in moved:
             out.line(f"  {text}")

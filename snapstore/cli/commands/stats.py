@@ -36,10 +36,10 @@ def _print(context: Context, found: Stats) -> None:
 
     sessions, moves, taken_back = found.sessions, found.moves, found.moves_taken_back
     row(f"{sessions:,}", "session" if sessions == 1 else "sessions")
-    row(f"{found.rewound_percent:g} %", "of them went back", f"  {found.sessions_rewound:,} of {sessions:,}")
-    row(f"{found.branches_per_session:g}", "branches a session", f"  {found.branches:,} in all")
+    row(f"{found.rewound_percent:g} %", "of them rewound", f"  {found.sessions_rewound:,} of {sessions:,}")
+    row(f"{found.branches_per_session:g}", "branches per session", f"  {found.branches:,} in all")
     row(f"{moves:,}", "move" if moves == 1 else "moves")
-    row(f"{found.taken_back_percent:g} %", "of them taken back", f"  {taken_back:,} of {moves:,}")
+    row(f"{found.taken_back_percent:g} %", "of them undone", f"  {taken_back:,} of {moves:,}")
     limit = f" of {size_text(found.max_store_size)}" if found.max_store_size else ""
     row(size_text(found.size_bytes), f"in the store{limit}", ": `snapstore du` shows what holds it")
     for text in found.health.hook_errors:

@@ -1,4 +1,4 @@
-"""`snapstore status`: show where the session stands."""
+"""`snapstore status`: show the current turn and what changed since."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def _with_reason(error: NoStore) -> NoStore:
     """
     noted = [line for line in log.last(f"{home_folder()}/log") if f" in {os.getcwd()}: " in line]
     if noted:
-        error.hint = f"A hook could not make one: {noted[-1]}\n`snapstore init` says what can be done about it."
+        error.hint = f"A hook could not create one: {noted[-1]}\
+`snapstore init` says what to do."
         error.details["hook_errors"] = noted
     return error
 
@@ -134,11 +135,11 @@ def _conversation(out: Output, talk: ConversationStatus) -> str:
     if known is not None and known.parent:
         text += out.paint(f", forked from {safe(known.parent[:8])} after turn {known.fork_turn or 0}", DIM)
     if state.awaiting is not None:
-        return f"{text}, {out.paint('a fork is on its way', YELLOW)}"
+        return f"{text}, {out.paint('a fork is pending', YELLOW)}"
     if state.pending_fork or not state.materialized:
-        what = "holds undone turns" if state.pending_fork else "wholly undone"
-        how = "`snapstore fork`" if state.pending_fork else "`snapstore fork` starts afresh"
+        what = "holds undone turns" if state.pending_fork else "completely undone"
+        how = "`snapstore fork`" if state.pending_fork else "`snapstore fork` starts a new one"
         if capability(state.agent).forks == NONE:
-            how = "go back in it there, or start a new one"
+            how = "rewind it in the agent, or start a new one"
         return f"{text}, {out.paint(what, YELLOW)}{out.paint(f': {how}', DIM)}"
     return text

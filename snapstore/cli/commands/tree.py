@@ -29,7 +29,7 @@ _STYLES = {
 @click.command()
 @click.option("--all", is_flag=True, help="Show every node, and archived branches too.")
 @ascii_option
-@click.option("-i", "--interactive", is_flag=True, help="Walk through it: `snapstore tui`.")
+@click.option("-i", "--interactive", is_flag=True, help="Browse the tree: `snapstore tui`.")
 @common_options
 def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
     """Draw all branches of the session, newest on top.

@@ -21,12 +21,12 @@ LOOKS = ("auto", "dark", "light")
 
 @click.command()
 @click.option(
-    "--look", metavar="LOOK", type=SuggestingChoice(LOOKS), default="auto", help="auto (unless given), dark or light."
+    "--look", metavar="LOOK", type=SuggestingChoice(LOOKS), default="auto", help="auto (the default), dark or light."
 )
 @ascii_option
 @common_options
 def tui(context: Context, *, look: str, ascii: bool) -> int:
-    """Walk through the tree in the terminal, with Vim's keys.
+    """Browse the tree in the terminal, with Vim's keys.
 
     Look at turns and differences, undo, redo, go anywhere; `?` lists the keys. New turns appear as they are
     recorded. Needs the extra: pip install 'snapstore[tui]'.
@@ -57,13 +57,13 @@ def show_tree(context: Context, *, look: str = "auto", ascii: bool = False) -> i
         encoding=None if drawn else sys.stdout.encoding,
     )
     app.run()
-    _let_go_of_a_lost_terminal()
+    _discard_unwritten_output()
     if app.mistake is not None:
         raise app.mistake
     return app.return_code or 0
 
 
-def _let_go_of_a_lost_terminal() -> None:
+def _discard_unwritten_output() -> None:
     """Discard unwritten output if the terminal was closed.
 
     Otherwise the flush at exit would fail, and Python would exit with its own status.

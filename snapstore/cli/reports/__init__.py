@@ -1,4 +1,4 @@
-"""What commands print about their results.
+"""Reports that commands print about their results.
 
 `move` reports moves and their conflicts, `change` branches and checkpoints, `transfer` pushes and pulls, `summary` one
 turn, and `patch` prints patches.

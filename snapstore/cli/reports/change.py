@@ -15,7 +15,7 @@ from snapstore.timeline.history.operations import Operation
 def tell(context: Context, session: Session, operation: Operation | None, text: str, *notes: str) -> int:
     """Print the report of a change and return the exit status.
 
-    Without an operation nothing had to be done, and `text` says so.
+    Without an operation there was nothing to do, and `text` says so.
     """
     if context.json:
         from snapstore.surface.records.branches import ChangeRecord
@@ -32,5 +32,5 @@ def tell(context: Context, session: Session, operation: Operation | None, text: 
     out.line(f"You are at {place} on {safe(graph.branch)}; no file was touched.")
     if operation is not None:
         other = "" if session.store.active_session() == session.name else f" --session {session.name}"
-        out.line(f"Take this back: `{out.program} ops undo{other} {operation.number}`", DIM)
+        out.line(f"Undo this: `{out.program} ops undo{other} {operation.number}`", DIM)
     return 0

@@ -1,4 +1,4 @@
-"""Report what a move did, would do, or could not do.
+"""Print what a move did, would do, or could not do.
 
 The report claims nothing that did not happen (G-23).
 """
@@ -15,10 +15,10 @@ from snapstore.cli.paths import from_here
 from snapstore.errors import SnapstoreError
 from snapstore.surface import wording
 from snapstore.surface.wording import (
-    IRREPLACEABLE,
-    SETTLED,
+    NOT_SAVABLE,
+    RESOLVED,
     action_word,
-    by_weight,
+    by_urgency,
     headline,
     intent,
     mergeable,
@@ -41,9 +41,9 @@ def tell(out: Output, session: Session, move: AskedMove, done: Moved) -> None:
     out.line(f"{out.paint('✓', GREEN)} {headline(session, plan)}")
     _names(out, "Files reverted" if move.reverts else "Files changed", plan.of(WRITE, REMOVE))
     _names(out, "Removed", plan.of(REMOVE))
-    for way, title in SETTLED.items():
+    for way, title in RESOLVED.items():
         _names(out, title, [path.path for path in plan.paths if path.settled == way])
-    _names(out, "Already as wanted", [path.path for path in plan.paths if path.action == KEPT and not path.settled])
+    _names(out, "Already in that state", [path.path for path in plan.paths if path.action == KEPT and not path.settled])
     if plan.undone and plan.scope != FILES:
         out.line(f"  Messages removed: {plan.messages_removed}")
     _notes(out, plan)
@@ -51,23 +51,23 @@ def tell(out: Output, session: Session, move: AskedMove, done: Moved) -> None:
     if plan.prompt:
         out.line(f"Undone prompt: {_one_line(out, plan.prompt, 16)}")
     if plan.scope != FILES and move.then is None:
-        _way_on(out, session, done)
+        _next_step(out, session, done)
     _ways_back(out, session, done)
 
 
-def _way_on(out: Output, session: Session, done: Moved) -> None:
-    """Print how to go on with the agent, whose conversation still holds undone turns."""
+def _next_step(out: Output, session: Session, done: Moved) -> None:
+    """Print how to continue with an agent whose conversation holds undone turns."""
     other = "" if session.store.active_session() == session.name else f" --session {session.name}"
     notices, forks, resume = next_steps(session)
     for notice in notices:
         out.line(f"Note: {safe(notice)}", YELLOW)
     if forks and (done.pending_fork or done.plan.undone):
         command = resume or f"{out.program} fork{other}"
-        out.line(f"Go on with the agent from here: `{command}`", DIM)
+        out.line(f"Continue with the agent from here: `{command}`", DIM)
 
 
 def place(out: Output, session: Session, plan: Plan) -> str:
-    """Return where a plan ends, like `at turn 3 on main: Add a login function`."""
+    """Return the target of a plan: `at turn 3 on main: Add a login function`."""
     number, rest = wording.place(plan)
     text = f"at {out.paint(number, BOLD)}{rest}"
     if not number or plan.new_node is not None:
@@ -87,13 +87,13 @@ def _ways_back(out: Output, session: Session, done: Moved) -> None:
         names = " ".join(from_here(store.root, path) for path in saved[:LISTED])
         more = f" … and {len(saved) - LISTED:,} more" if len(saved) > LISTED else ""
         command = f"{out.program} restore{other} {done.safety.hex()[:12]} -- {names}"
-        if saved:  # if every file was skipped, there is nothing to get back
+        if saved:  # if every file was skipped, there is nothing to restore
             out.line(f"What was on disk is saved. Get it back: `{command}`{more}", YELLOW)
     ways = []
     if plan.undone and not plan.redone and plan.scope != FILES and plan.target != plan.start:
         ways.append(f"Redo: `{out.program} redo{other}{f' {len(plan.undone)}' if len(plan.undone) > 1 else ''}`")
     if done.operation is not None:
-        ways.append(f"Take this back: `{out.program} ops undo{other} {done.operation}`")
+        ways.append(f"Undo this move: `{out.program} ops undo{other} {done.operation}`")
     if ways:
         out.line(" · ".join(ways), DIM)
 
@@ -110,7 +110,7 @@ def would(out: Output, session: Session, move: AskedMove, plan: Plan) -> None:
             out.line(f"  Messages removed: {plan.messages_removed}")
     _notes(out, plan)
     if plan.conflicts:
-        out.line("With conflicts nothing is written, unless they are settled:", YELLOW)
+        out.line("Nothing is written while there are conflicts. To resolve them:", YELLOW)
         _choices(out, move, plan.conflicts)
     out.line("Nothing was changed.", DIM)
 
@@ -127,34 +127,34 @@ def refuse(out: Output, move: AskedMove, error: SnapstoreError, conflicts: list[
         sides = (("expected", item.expected), ("found", item.found), ("wanted", item.wanted))
         out.line(f"      {', '.join(f'{side} {short_state(state_text(state))}' for side, state in sides)}", DIM)
         if item.why:
-            what = "replaced" if IRREPLACEABLE in item.why else "merged"
+            what = "overwritten" if NOT_SAVABLE in item.why else "merged"
             out.line(f"      cannot be {what}: {safe(item.why)}", YELLOW)
     if len(conflicts) > LISTED:
         out.line(f"  … and {len(conflicts) - LISTED:,} more", DIM)
-    out.line("Nothing was written. To settle it:")
+    out.line("Nothing was written. To resolve:")
     _choices(out, move, conflicts)
 
 
 def _choices(out: Output, move: AskedMove, conflicts: list[PathMove]) -> None:
-    """Print the commands that would settle the conflicts.
+    """Print the commands that resolve the conflicts.
 
-    The command that merges leaves alone the files that cannot be merged.
+    The command that merges keeps the files that cannot be merged.
     """
     names = {item.path: from_here(move.root, item.path) for item in conflicts}
     hopeless = [item.path for item in conflicts if not mergeable(item)]
     ways = []
     if len(hopeless) < len(conflicts) and len(hopeless) <= 3:
-        flag, what = "--merge", "merge what changed with what is wanted"
+        flag, what = "--merge", "merge both versions"
         if any(item.why for item in conflicts if mergeable(item)):
-            flag, what = "--merge=markers", "merge; what clashes stands between markers"
+            flag, what = "--merge=markers", "merge, with conflict markers around clashes"
         ways.append((" ".join([flag, *(f"--ours {names[path]}" for path in hopeless)]), what))
     example = names[conflicts[0].path] if len(conflicts) == 1 else "PATH"
-    ways.append(("--skip", "leave what changed as it is"))
-    if any(IRREPLACEABLE in item.why for item in conflicts):
-        ways.append((f"--ours {example}", "leave this file"))
+    ways.append(("--skip", "keep the files that changed"))
+    if any(NOT_SAVABLE in item.why for item in conflicts):
+        ways.append((f"--ours {example}", "keep this file"))
     else:
-        ways.append(("--force", "replace what changed; it is saved first"))
-        ways.append((f"--ours {example}", "leave this file (--theirs: replace it)"))
+        ways.append(("--force", "overwrite the files that changed, which are saved first"))
+        ways.append((f"--ours {example}", "keep this file (--theirs: overwrite it)"))
     commands = [move.command(flags) for flags, _ in ways]
     width = max(len(command) for command in commands)
     for command, (_, what) in zip(commands, ways, strict=True):
@@ -163,7 +163,7 @@ def _choices(out: Output, move: AskedMove, conflicts: list[PathMove]) -> None:
 
 def rows(out: Output, paths: Iterable[PathMove], limit: int | None) -> list[str]:
     """Return rows like `  remove    new.txt`, the most important first."""
-    ordered = by_weight(paths)
+    ordered = by_urgency(paths)
     shown = ordered if limit is None else ordered[:limit]
     found = [f"  {_action(out, path)}{path_text(path.path)}" for path in shown]
     remarks = [remark(path) for path in shown]

@@ -1,4 +1,4 @@
-"""Summarize a turn in one line, followed by warnings."""
+"""Print a turn in one line, followed by warnings."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def summary(out: Output, node: Node, lead: str = "") -> None:
     out.line(f"{lead}{number if lead else number.capitalize()}: {changed}{status}{after}")
     _list(out, lead, "left out", [f"{path_text(item['path'])} ({safe(item['why'])})" for item in node.left_out])
     first_seen = node.record.get("first_seen") or []
-    _list(out, lead, "first seen, state before unknown", [path_text(str(path)) for path in first_seen])
+    _list(out, lead, "first seen, earlier state unknown", [path_text(str(path)) for path in first_seen])
     others = beside(node)
     if others:
         out.line(f"{lead}{safe(others)} meanwhile: its changes may be among these files", YELLOW)
     if node.record.get("user_git"):
-        out.line(f"{lead}your own git repository moved during this turn", YELLOW)
+        out.line(f"{lead}your own git repository changed during this turn", YELLOW)
 
 
 def _list(out: Output, lead: str, what: str, names: list[str]) -> None:

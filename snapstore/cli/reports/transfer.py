@@ -1,4 +1,4 @@
-"""What commands that talk to a server share: progress, prompts and reports."""
+"""Progress, prompts and reports for commands that talk to a server."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def named(ref: str) -> str:
 
 
 def tell_remarks(out: Output, remarks: Sequence[str]) -> None:
-    """Print which checks for secrets could not be done.
+    """Print which searches for secrets could not be done.
 
-    Otherwise a user would think that everything was checked.
+    Otherwise a user would think that everything was searched.
     """
     for remark in remarks:
         out.line(safe(remark), YELLOW)
@@ -134,8 +134,9 @@ def tell_pull(out: Output, pulled: Pulled, more: str = " No file was changed.") 
         out.line(f"  {mark} {named(update.ref)}  {out.paint(about, DIM)}")
     out.rest(len(pulled.updates))
     for ref in pulled.dropped[:LISTED]:
-        out.line(f"  - {named(ref)}  has another name there by now", DIM)
+        out.line(f"  - {named(ref)}  was renamed or archived there", DIM)
     for ref in pulled.gone[:LISTED]:
-        out.line(f"  {named(ref)} went back or away there; what is here stays", YELLOW)
+        out.line(f"  {named(ref)} was rewound or deleted there; the copy here is kept", YELLOW)
     if pulled.refused:
-        out.line(f"  {pulled.refused:,} records there were none, and were left out", YELLOW)
+        records = "record there was" if pulled.refused == 1 else "records there were"
+        out.line(f"  {pulled.refused:,} {records} invalid and left out", YELLOW)

@@ -1,4 +1,4 @@
-"""What the warm process imports before it serves requests."""
+"""Import what the warm process needs, before it serves requests."""
 
 from __future__ import annotations
 

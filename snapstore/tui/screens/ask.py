@@ -1,7 +1,7 @@
 """Screens whose answer changes files.
 
-Such a screen may come up at any moment, also while a person types. Keys that were on their way before the screen could
-be read are no answer to it. Keys that follow them without a pause are no answer either.
+Such a screen may appear at any moment, even while a person types. Keys pressed before the screen could be read are no
+answer to it, and neither are keys that follow them without a pause.
 """
 
 from __future__ import annotations

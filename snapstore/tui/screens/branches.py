@@ -33,9 +33,9 @@ class BranchesScreen(PickScreen[str | None]):
         Binding("enter", "switch", "switch"),
         Binding("r", "rename", "rename"),
         Binding("a", "archive", "archive"),
-        Binding("escape,q,b,ctrl+c", "leave", "leave"),
+        Binding("escape,q,b,ctrl+c", "leave", "close"),
     ]
-    KEYS = "Enter switches · r renames · a archives, or lists again · Esc leaves"
+    KEYS = "Enter switch · r rename · a archive or unarchive · Esc close"
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class BranchesScreen(PickScreen[str | None]):
             told = f"Branch {safe(name)} is listed again"
             self._change(lambda session: Branches(session).unarchive(name), told, name)
         else:
-            told = f"Branch {safe(name)} is in the archive, whole"
+            told = f"Branch {safe(name)} is archived; nothing of it is lost"
             self._change(lambda session: Branches(session).archive(name), told, name)
 
     @work(group="branches")

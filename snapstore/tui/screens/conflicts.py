@@ -1,8 +1,8 @@
-"""The screen that settles conflicts, file by file (G-38).
+"""The screen that resolves conflicts, file by file (G-38).
 
 The choices are keep mine, take theirs, merge, and merge with markers.
 
-Nothing is written before all conflicts are settled. What is on disk is saved first, so neither side is ever lost.
+Nothing is written before all conflicts are resolved. What is on disk is saved first, so neither side is ever lost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from snapstore.base.text import files_text, path_text, safe
 from snapstore.surface.wording import remark
 from snapstore.timeline.moves.plan import FORCE, MARKERS, MERGE, SKIP, PathMove
 from snapstore.timeline.moves.three_way import ThreeWay, three_way
-from snapstore.tui.move_steps import Look, trouble
+from snapstore.tui.move_steps import PlannedMove, trouble
 from snapstore.tui.screens.ask import AskingScreen
 from snapstore.tui.widgets.lines import Lines, LinesView, styled
 from snapstore.tui.widgets.patch import TextLines, changes_of, language_of
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 SHORT = {SKIP: "mine", FORCE: "theirs", MERGE: "merge", MARKERS: "markers"}
 WORDS = {SKIP: "keep mine", FORCE: "take theirs", MERGE: "merge", MARKERS: "merge, with markers"}
 TELL_EVERY = 50  # files
-KEYS = "o keep mine · t take theirs · m merge · x merge with markers (O T M X: all) · Enter go · Esc write nothing"
+KEYS = "o keep mine · t take theirs · m merge · x merge with markers (O T M X: all) · Enter go · Esc cancel"
 
 
 class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
-    """Returns how to settle each file, or None."""
+    """Returns how to resolve each file, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"choose('{way}')", WORDS[way]) for key, way in zip("otmx", WORDS, strict=True)),
         *(Binding(key, f"choose_all('{way}')", show=False) for key, way in zip("OTMX", WORDS, strict=True)),
         Binding("enter", "go", "go", priority=True),
-        Binding("escape,q,ctrl+c", "leave", "write nothing"),
+        Binding("escape,q,ctrl+c", "leave", "cancel"),
         Binding("J,down", "pick(1)", show=False),
         Binding("K,up", "pick(-1)", show=False),
     ]
@@ -65,18 +65,18 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
     VERTICAL_BREAKPOINTS = None  # inherited from the app
     app: MoveKeys
 
-    def __init__(self, look: Look, notice: str = "") -> None:
+    def __init__(self, planned: PlannedMove, notice: str = "") -> None:
         super().__init__()
-        self._look = look
+        self._planned = planned
         self._notice = notice
-        self._conflicts: list[PathMove] = look.plan.conflicts
+        self._conflicts: list[PathMove] = planned.plan.conflicts
         self._chosen: dict[bytes, str] = {}
         self._asked: dict[bytes, object] = {}  # choices that are still being computed
         self._sides: dict[bytes, ThreeWay] = {}
 
     def compose(self) -> ComposeResult:
         changed = f"{files_text(len(self._conflicts))} changed since. "
-        wanted = f"To {self._look.intent}, choose what becomes of them:"
+        wanted = f"To {self._planned.intent}, choose how to resolve each:"
         yield Static(styled((changed, "bold $warning"), (wanted, "bold")))
         yield PickList(id="files")
         with Container(id="sides"):
@@ -137,7 +137,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
 
     def _three_way(self, move: PathMove) -> ThreeWay:
         with self.app.store(recover=False) as store:
-            return three_way(store.session(self._look.plan.session), self._look.plan, move.path)
+            return three_way(store.session(self._planned.plan.session), self._planned.plan, move.path)
 
     # Choosing.
 
@@ -155,25 +155,25 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
         asked = object()
         self._asked |= {move.path: asked for move in moves}
         if way in (SKIP, FORCE):
-            self._chose([self._settle(way, move, self._never(way, move)) for move in moves])
+            self._chose([self._decide(way, move, self._never(way, move)) for move in moves])
         else:
-            self._work_out(way, moves, asked)
+            self._compute(way, moves, asked)
 
     @work(group="choose")
-    async def _work_out(self, way: str, moves: list[PathMove], asked: object) -> None:
+    async def _compute(self, way: str, moves: list[PathMove], asked: object) -> None:
         refused = []
         for number, move in enumerate(moves):
             if number % TELL_EVERY == TELL_EVERY - 1:
-                self._chose([f"{number + 1:,} of {len(moves):,} worked out…"])
+                self._chose([f"{number + 1:,} of {len(moves):,} computed…"])
             why = self._never(way, move) or await self._why_not(way, move)
             if self._asked.get(move.path) is asked:
-                refused.append(self._settle(way, move, why))
+                refused.append(self._decide(way, move, why))
         self._chose(refused)
 
-    def _settle(self, way: str, move: PathMove, why: str) -> str:
+    def _decide(self, way: str, move: PathMove, why: str) -> str:
         del self._asked[move.path]
         if why:
-            return f"{path_text(move.path)} cannot be settled like that: {why}."
+            return f"{path_text(move.path)} cannot be resolved that way: {why}."
         self._chosen[move.path] = way
         return ""
 
@@ -183,7 +183,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
 
     def _never(self, way: str, move: PathMove) -> str:
         if way != SKIP and isinstance(move.found, str):
-            return f"{move.found} is there, which cannot be saved first"
+            return f"{move.found} is there, which cannot be saved"
         return ""
 
     async def _why_not(self, way: str, move: PathMove) -> str:
@@ -194,7 +194,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
 
     def action_go(self) -> None:
         if self._asked:
-            self._say(f"{files_text(len(self._asked))} still being computed: one moment.")
+            self._say(f"{files_text(len(self._asked))} still being computed: please wait.")
             return
         undecided = [move for move in self._conflicts if move.path not in self._chosen]
         if undecided:
@@ -220,11 +220,11 @@ def _panes(move: PathMove, sides: ThreeWay) -> dict[str, tuple[str, Lines | str]
 
     merged: tuple[str, Lines | str] = ("Merged", f"Cannot be merged: {sides.why}. Keep mine, or take theirs.")
     if sides.merged is not None:
-        how = "both in one" if sides.clean else f"not without markers, {sides.why}"
+        how = "both changes" if sides.clean else f"only with markers, {sides.why}"
         merged = (f"Merged: {how}", TextLines(sides.merged, language))
     return {
-        "mine": ("Mine: what changed on disk since", side(sides.mine, move.found)),
-        "theirs": ("Theirs: what this move wants", side(sides.theirs, move.wanted)),
+        "mine": ("Mine: the file on disk", side(sides.mine, move.found)),
+        "theirs": ("Theirs: the result of this move", side(sides.theirs, move.wanted)),
         "merged": merged,
     }
 

@@ -1,6 +1,6 @@
-"""The plan, shown before a move that deserves a look.
+"""The plan, shown before a move that needs confirmation (C13).
 
-Such a move undoes or redoes more than one turn, removes a file or settles a conflict (C13).
+Such a move undoes or redoes more than one turn, removes a file, resolves a conflict or is exact.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from textual.content import Content
 from textual.widgets import Button, Static
 
 from snapstore.base.text import and_more, path_text
-from snapstore.surface.wording import action_word, by_weight, remark
+from snapstore.surface.wording import action_word, by_urgency, remark
 from snapstore.timeline.moves.plan import CONFLICT, CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
-from snapstore.tui.move_steps import Look
+from snapstore.tui.move_steps import PlannedMove
 from snapstore.tui.screens.ask import AskingScreen
 from snapstore.tui.widgets.lines import LinesView, styled
 
@@ -30,11 +30,11 @@ LOOK_EVERY = 0.2  # seconds
 
 
 class PlanScreen(AskingScreen[bool]):
-    """What a move would do, path by path. Nothing has happened yet."""
+    """What a move would do, path by path."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,y", "go", "go"),
-        Binding("escape,n,q,ctrl+c", "leave", "leave it"),
+        Binding("escape,n,q,ctrl+c", "leave", "cancel"),
     ]
     DEFAULT_CSS = """
     PlanScreen { align: center middle; }
@@ -51,35 +51,36 @@ class PlanScreen(AskingScreen[bool]):
     """
     app: MoveKeys
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, planned: PlannedMove) -> None:
         super().__init__()
-        self._look = look
+        self._planned = planned
 
     def compose(self) -> ComposeResult:
-        look = self._look
+        planned = self._planned
         with Vertical(classes="box"):
             yield Static(
-                styled((look.intent[:1].upper() + look.intent[1:], "bold"), f", and be at {look.place}."), id="what"
+                styled((planned.intent[:1].upper() + planned.intent[1:], "bold"), f", and be at {planned.place}."),
+                id="what",
             )
-            if look.first:
-                yield Static(styled((look.first, "$quiet")), classes="roomy")
+            if planned.first:
+                yield Static(styled((planned.first, "$quiet")), classes="roomy")
             yield LinesView(id="rows")
             yield Static("", id="notice")
             with Horizontal(id="keys"):
                 yield Button("Go (Enter)", variant="primary", compact=True, id="go")
-                yield Button("Leave it (Esc)", compact=True, id="leave")
+                yield Button("Cancel (Esc)", compact=True, id="leave")
 
     def on_mount(self) -> None:
         rows = self.query_one("#rows", LinesView)
-        rows.show_lines(plan_lines(self._look.plan))
+        rows.show_lines(plan_lines(self._planned.plan))
         self.set_focus(rows)
         self.set_interval(LOOK_EVERY, self._check)
 
     def _check(self) -> None:
-        """Warn if the session has moved since, which makes the plan stale (G-08)."""
-        if self.app.snapshot.cursor != self._look.plan.start:
+        """Warn if the session has moved since the plan was made (G-08)."""
+        if self.app.snapshot.cursor != self._planned.plan.start:
             notice = self.query_one("#notice", Static)
-            notice.update(styled("The session has moved since: close this and look again."))
+            notice.update(styled("The session has moved meanwhile: close this and try again."))
             notice.display = True
             self.add_class("-stale")
 
@@ -97,7 +98,7 @@ def plan_lines(plan: Plan) -> Iterator[Content]:
     """Yield a line per path (`remove  new.txt`), most important first, then notes."""
     if plan.scope != CONVERSATION:
         shown = [path for path in plan.paths if path.action in (WRITE, REMOVE, CONFLICT) or path.settled]
-        for path in by_weight(shown)[:MOST_ROWS]:
+        for path in by_urgency(shown)[:MOST_ROWS]:
             colour = "$warning" if path.settled else _COLOURS[path.action]
             text = remark(path)
             more = (f"  {text}", "$quiet") if text else ""

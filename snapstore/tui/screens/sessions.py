@@ -1,6 +1,6 @@
 """The screen of `s`: the recorded sessions, each with its agent sessions below it.
 
-Enter shows the tree of another session. Nothing moves.
+Enter shows the tree of another session, and changes nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class SessionsScreen(PickScreen[str | None]):
     """Returns the session to show."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "look", "look at it"),
-        Binding("escape,q,s,ctrl+c", "leave", "leave"),
+        Binding("enter", "look", "show"),
+        Binding("escape,q,s,ctrl+c", "leave", "close"),
     ]
-    KEYS = "Enter shows its tree · Esc leaves"
+    KEYS = "Enter show its tree · Esc close"
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""The screen of `:undolist`: every end of the tree, newest first (S3-18).
+"""The screen of `:undolist`: the end of every line, newest first (S3-18).
 
-Enter selects one. Nothing moves.
+Enter selects one, and changes nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _STYLES = {"current": "bold $here", "archived": "$quiet"}
 
 class UndolistScreen(PickScreen[bytes | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "look", "look at it"),
-        Binding("escape,q,ctrl+c", "leave", "leave"),
+        Binding("enter", "look", "select"),
+        Binding("escape,q,ctrl+c", "leave", "close"),
     ]
-    KEYS = "Enter looks at it · Esc leaves"
+    KEYS = "Enter select · Esc close"
 
     def __init__(self, snapshot: Snapshot, now: float, narrow: bool) -> None:
         self._ends = ends(snapshot.graph)[::-1]

@@ -1,4 +1,4 @@
-"""Replacement of glyphs by ASCII characters of the same width.
+"""Replace glyphs by ASCII characters of the same width.
 
 For terminals that lack the glyphs.
 """

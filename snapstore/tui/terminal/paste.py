@@ -1,4 +1,4 @@
-"""Keeps pasted text from acting as keys.
+"""Keep pasted text from acting as keys.
 
 Textual takes an escape sequence inside a paste for a typed key, and the letters after it would run commands such as
 undo. Escape characters are therefore removed from pasted text before Textual sees them.

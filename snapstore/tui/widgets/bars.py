@@ -52,7 +52,7 @@ class TitleBar(Widget):
         undone = sum(graph.nodes[oid].turn is not None for oid in snapshot.undone)
         owner = graph.owner_of(snapshot.branch)
         branch = safe(snapshot.branch) + (f" ({whose(owner)})" if owner is not None else "")
-        self._where = f"{safe(snapshot.session)} · {branch} · {f'turn {turn}' if turn else 'the beginning'}"
+        self._where = f"{safe(snapshot.session)} · {branch} · {f'turn {turn}' if turn else 'the start'}"
         if undone:
             self._where += f", {undone:,} undone"
         if snapshot.open:

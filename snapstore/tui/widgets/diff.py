@@ -64,7 +64,7 @@ class DiffView(LinesView):
         self._of = self._title(oid, base, snapshot)
         self._entitle()
         if base is None:
-            self._take(PatchLines(), "This is the first turn: there is nothing before it.")
+            self._take(PatchLines(), "Nothing comes before this one.")
         elif (base, oid) == self._asked:
             self._take(self._patch)
         else:

@@ -88,7 +88,7 @@ class PatchLines:
 
     def __init__(self) -> None:
         self.files = 0
-        self.read_files = 0  # the files read so far, which the counts below cover
+        self.read_files = 0  # the files read so far; the counts below cover only these
         self.added = 0
         self.removed = 0
         self.widest = 0

@@ -164,8 +164,8 @@ def _remarks(node: Node) -> Iterator[Content]:
     moved = [f"  {text}" for text in git_moves(node)]
     for title, lines in (
         ("Left out:", left_out),
-        ("First seen in this turn, their state before is unknown:", first_seen),
-        ("Your own git repository moved meanwhile (snapstore never moves it):", moved),
+        ("First seen in this turn, earlier state unknown:", first_seen),
+        ("Your own git repository changed meanwhile (snapstore never changes it):", moved),
     ):
         if lines:
             yield Content()

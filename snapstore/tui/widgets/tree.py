@@ -15,7 +15,7 @@ from textual.strip import Strip
 from snapstore.surface import tree_rows
 from snapstore.surface.tree_layout import Glyphs
 from snapstore.surface.tree_rows import Painter
-from snapstore.tui.folds import Folds, can_stand, key_of
+from snapstore.tui.folds import Folds, is_selectable, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class TreeView(ScrollView, can_focus=True):
         at = self._at
         for _ in range(abs(steps)):
             next_one = at + step
-            while 0 <= next_one < len(self._lines) and not can_stand(self._lines[next_one]):
+            while 0 <= next_one < len(self._lines) and not is_selectable(self._lines[next_one]):
                 next_one += step
             if not 0 <= next_one < len(self._lines):
                 break
@@ -275,7 +275,7 @@ class TreeView(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         at = self.scroll_offset.y + event.y
-        if 0 <= at < len(self._lines) and can_stand(self._lines[at]):
+        if 0 <= at < len(self._lines) and is_selectable(self._lines[at]):
             self._go(at)
             if self.run is not None:
                 self.toggle_fold()

@@ -35,7 +35,7 @@ def routes(project: Project) -> APIRouter:
     def change(name: str, expected: str, what: str, made: Change) -> Response:
         with project.session(name) as session:
             operation = changing(session, expected, lambda: made(session))
-            said = what if operation is not None else "Nothing had to be done."
+            said = what if operation is not None else "There was nothing to do."
             return answer(ChangeRecord.of(session, operation, said))
 
     # Declared before the routes with a branch name: a branch may have any name, and `delete` here is no branch.

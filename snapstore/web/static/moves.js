@@ -39,7 +39,7 @@ async function proposed(request) {
     return null;
   }
   if (!plan.conflicts.length && isIdle(plan)) {
-    toast("Nothing to do: everything is as wanted already.");
+    toast("Nothing to do: everything is already in that state.");
     return null;
   }
   let dialog;

@@ -115,7 +115,7 @@ async function createFork(node, at, { title, compacted }) {
     const command = fork.command?.join(" ");
     toast(`Created a branch from turn ${fork.rewindFromTurn}.`, {
       kind: "good",
-      hint: [...(fork.notices || []), command ? `Go on with: ${command}` : ""].filter(Boolean).join(" "),
+      hint: [...(fork.notices || []), command ? `Continue with: ${command}` : ""].filter(Boolean).join(" "),
       actions: command ? [["Copy command", () => navigator.clipboard?.writeText(command)]] : [],
     });
   } catch (error) {
