@@ -160,7 +160,7 @@ def branches(sight: Sight, root: Path) -> None:
 
 def compare(sight: Sight, root: Path) -> None:
     sight.button("Compare with the current line", sight.dialog()).click()
-    sight.says(sight.dialog(), "Parted after turn 2")
+    sight.says(sight.dialog(), "Diverged after turn 2")
 
 
 def conflict(sight: Sight, root: Path) -> None:

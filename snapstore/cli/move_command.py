@@ -127,9 +127,9 @@ def _default(options: dict[str, Any]) -> str:
             f"--{chosen[0]} and --{chosen[1]} exclude each other", "Choose one, and --ours or --theirs for files."
         )
     if options.get("files_only") and options.get("conversation_only"):
-        raise Usage("--files-only and --conversation-only exclude each other", "Without them both are moved.")
+        raise Usage("--files-only and --conversation-only exclude each other", "Without either, both are moved.")
     if options.get("exact") and options.get("conversation_only"):
-        raise Usage("--exact is about files, and --conversation-only leaves them alone", "Use one of them.")
+        raise Usage("--exact concerns files, which --conversation-only leaves alone", "Use one of them.")
     return options["merge"] or (chosen[0] if chosen else "refuse")
 
 

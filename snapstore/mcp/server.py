@@ -1,4 +1,4 @@
-"""MCP tools of the timeline for an agent: look, preview, undo, redo, restore.
+"""MCP tools for an agent: read, preview, undo, redo and restore turns.
 
 An MCP server is called by the agent and does not see when a turn begins or ends, so nothing is recorded here. A model
 that requests an undo does so in the middle of a turn. The undo is refused unless the model also requests to close the
@@ -52,7 +52,7 @@ _STEPS = ((200, 100_000), (50, 20_000), (10, 1_000), (3, 200))  # limits to try:
 
 INSTRUCTIONS = """Undo for this project. Every turn is recorded with the files it changed; nothing recorded is ever \
 lost. Addresses: `5` turn 5, `0` before the first, `@` where you are, `#12` by sequence, a branch, a checkpoint, or a \
-commit. Look with `list` and `preview` before you move, and move only when the user wants it."""
+commit. Use `list` and `preview` before a move, and move only when the user asks for it."""
 
 Count = Annotated[int, Field(ge=1, description="How many turns.")]
 Address = Annotated[str, Field(description="A turn's number (0: before the first), a branch, a checkpoint, a commit.")]
@@ -60,8 +60,8 @@ Paths = Annotated[list[str], Field(description="Files or folders, from the proje
 OnConflict = Annotated[
     Literal["refuse", "merge", "skip", "force"],
     Field(
-        description="Files changed since by other hands: refuse the whole move, merge them three ways, leave them as "
-        "they are, or replace them. All but refuse save what is on disk first."
+        description="What to do with files that changed since: refuse the whole move, merge them three ways, leave them "
+        "as they are, or overwrite them. All but refuse first save what is on disk."
     ),
 ]
 CloseTurn = Annotated[
@@ -69,7 +69,7 @@ CloseTurn = Annotated[
     Field(description="Close the open turn as interrupted first. It is then the last turn: `undo` begins with it."),
 ]
 
-LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 MOVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
 
 
@@ -83,16 +83,16 @@ def serve(folders: list[str], session: str | None, below: Below) -> None:
 
 def server(tools: Tools) -> MCPServer[Any]:
     made = _Server("snapstore", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR")
-    looks: dict[str, Callable[..., str]] = {
+    reads: dict[str, Callable[..., str]] = {
         "status": tools.status,
         "list": tools.turns,
         "diff": tools.diff,
         "preview": tools.preview,
     }
     moves: dict[str, Callable[..., str]] = {"undo": tools.undo, "redo": tools.redo, "restore": tools.restore}
-    for name, tool in {**looks, **moves}.items():
+    for name, tool in {**reads, **moves}.items():
         told = " ".join((tool.__doc__ or "").split())
-        kind = LOOKS if name in looks else MOVES
+        kind = READS if name in reads else MOVES
         # Text only: structured content cannot carry a path that is not UTF-8.
         made.add_tool(tool, name, description=told, annotations=kind, structured_output=False)
     return made
@@ -111,7 +111,7 @@ class Tools:
         self._one = Lock()  # calls arrive on threads, and moves must not run concurrently
 
     def status(self) -> str:
-        """Where the project stands: session, branch, current turn, undone turns, open turns, files changed since.
+        """Show the state: session, branch, current turn, undone turns, open turns, files changed since.
         Changes nothing."""
         with self._session() as session:
             found = StatusRecord.of(read_status(session, session.store.recovered))
@@ -121,14 +121,14 @@ class Tools:
         self,
         limit: Annotated[int, Field(ge=1, le=100, description="How many, counted from the newest.")] = 20,
     ) -> str:
-        """The recorded turns with prompts and changed files, oldest first; between them, edits by other hands. Changes
-        nothing."""
+        """List the recorded turns with prompts and changed files, oldest first, and the edits made between turns.
+        Changes nothing."""
         with self._session() as session:
             history = History(session)
             return _text(session, LogRecord.of(history, history.nodes(limit)))
 
     def diff(self, since: Address = "@", until: Address | None = None, paths: Paths = []) -> str:  # noqa: B006
-        """Differences as a patch: from an address to the files on disk, or to another address. Changes nothing."""
+        """Show differences as a patch: from an address to the files on disk, or to another address. Changes nothing."""
         with self._session() as session:
             history = History(session)
             tops = self._inside(session, paths)
@@ -145,8 +145,8 @@ class Tools:
         paths: Paths = [],  # noqa: B006
         on_conflict: OnConflict = "refuse",
     ) -> str:
-        """What undo, redo or restore would write and remove, and the conflicts that stand in the way. `count` is for
-        undo and redo; `address` and `paths` are for restore. Changes nothing."""
+        """Show what undo, redo or restore would write and remove, and any conflicts. `count` is for undo and redo;
+        `address` and `paths` are for restore. Changes nothing."""
         if move == "restore":
             if address is None:
                 raise Usage("restore from where?", "Give `address`: a turn's number, a branch, a checkpoint, a commit.")
@@ -158,26 +158,26 @@ class Tools:
         return self._move(lambda session, how: session.plan_redo(count, **how), on_conflict)
 
     def undo(self, count: Count = 1, on_conflict: OnConflict = "refuse", close_turn: CloseTurn = False) -> str:
-        """Take the last turns back: only what they changed; all other edits stay. Nothing is destroyed: `redo` brings
-        them back, also later."""
+        """Undo the last turns: only what they changed; all other edits stay. Nothing is lost: `redo` redoes them,
+        now or later."""
         return self._move(lambda session, how: session.plan_undo(count, **how), on_conflict, True, close_turn)
 
     def redo(
         self,
         count: Count = 1,
-        all: Annotated[bool, Field(description="All that is undone, whatever `count` says.")] = False,
+        all: Annotated[bool, Field(description="Redo all undone turns, whatever `count` says.")] = False,
         on_conflict: OnConflict = "refuse",
         close_turn: CloseTurn = False,
     ) -> str:
-        """Bring undone turns back. Nothing is destroyed: `undo` takes them back again."""
+        """Redo undone turns. Nothing is lost: `undo` undoes them again."""
         wanted = None if all else count
         return self._move(lambda session, how: session.plan_redo(wanted, **how), on_conflict, True, close_turn)
 
     def restore(
         self, address: Address, paths: Paths, on_conflict: OnConflict = "refuse", close_turn: CloseTurn = False
     ) -> str:
-        """Bring single files or folders back as they were after a turn; all others stay. Nothing is destroyed: it
-        becomes a turn of its own, and `undo` takes it back."""
+        """Restore single files or folders as they were after a turn; all others stay. Nothing is lost: the result is
+        a new turn, and `undo` undoes it."""
         return self._move(
             lambda session, how: self._restoring(session, address, paths, how), on_conflict, True, close_turn
         )
@@ -290,8 +290,8 @@ def _refusal(error: ToolError) -> SnapstoreError:
         cause.hint = "Nothing was written. Ask the user, then call again with on_conflict: merge, skip or force."
     elif isinstance(cause, Busy) and "--cancel" in cause.hint:
         cause.hint = (
-            "It is most likely the turn that asks. Let the user run `snapstore undo` after it, or call again with "
-            "close_turn: true; then it counts as the last turn."
+            "It is most likely your own turn. Let the user run `snapstore undo` after it, or call again with "
+            "close_turn: true, which makes it the last turn."
         )
     if isinstance(cause, SnapstoreError):
         return cause

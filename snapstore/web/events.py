@@ -1,4 +1,4 @@
-"""Server-sent events: tells pages about changes in the store as they happen.
+"""Server-sent events, which tell pages about changes in the store as they happen.
 
 The change may come from another page, a command or an agent's hook. The modification times of a few folders show that
 something changed; only then is the store read. One watcher serves all pages, and none runs without a page.
@@ -21,7 +21,7 @@ from snapstore.timeline.history.operations import Operations
 from snapstore.web.project import Project
 
 LOOK_EVERY = 0.04  # seconds
-SAY_SOMETHING = 15.0  # seconds between comments, so that no proxy takes the connection for dead
+KEEP_ALIVE = 15.0  # seconds between comments, so that no proxy drops the connection
 _QUEUE = 500
 
 Event = tuple[str, dict[str, Any]]
@@ -62,7 +62,7 @@ class Watch:
         self._rest: tuple[object, ...] = ()
 
     def state(self) -> dict[str, Any]:
-        """Return what a new page must know: the cursor of each session."""
+        """Return the cursor of each session, which a new page needs."""
         sessions = (self._sessions or {}).items()
         return {"sessions": {name: {"expected": seen.expected, "seq": seen.seq} for name, seen in sessions}}
 
@@ -132,7 +132,7 @@ class Channel:
             yield _spelled(("hello", self._watch.state()))
             while True:
                 try:
-                    event = await asyncio.wait_for(queue.get(), SAY_SOMETHING)
+                    event = await asyncio.wait_for(queue.get(), KEEP_ALIVE)
                 except TimeoutError:
                     yield ": still here\n\n"
                     continue

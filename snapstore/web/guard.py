@@ -1,4 +1,4 @@
-"""Access control: admits only our own page in the browser that has the token.
+"""Access control: admit only our own page, in the browser that has the token.
 
 A server on the loopback address can be reached by every page that the person has open, and by every user of the
 machine. So a request must have our own host name (a page that rebinds its name to 127.0.0.1 sends another), come from
@@ -87,7 +87,7 @@ class Guard:
         method = scope["method"]
         hosts = headers.get("host", [])
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _no("this server has another name")
+            return _no("the host name in the request is not this server's")
         if any(origin != f"http://{hosts[0].lower()}" for origin in headers.get("origin", [])):
             return _no("the request comes from another page")
         path = self._below(scope)
@@ -108,7 +108,7 @@ class Guard:
         if method not in _READING:
             kinds = [kind.partition(";")[0].strip().lower() for kind in headers.get("content-type", [])]
             if kinds != ["application/json"]:
-                return refusal(Usage("a change is asked for in JSON", "Send it as application/json."), 415)
+                return refusal(Usage("a request for a change must be JSON", "Send it as application/json."), 415)
         return None
 
     def _below(self, scope: Scope) -> str | None:
@@ -123,8 +123,9 @@ class Guard:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         fits = compare_digest(given.encode("utf-8", "replace"), self._token.encode())
         if self._used or not fits:
-            what = "this address was used already" if fits else "this is not the address that was printed"
-            text = f"snapstore: {what}. Run `snapstore ui` again for another.\n"
+            what = "this address has already been used" if fits else "this is not the address that was printed"
+            text = f"snapstore: {what}. Run `snapstore ui` again for a new one.\
+"
             return PlainTextResponse(text, 403)
         self._used = True
         answer = HTMLResponse(_WELCOME)
@@ -152,11 +153,11 @@ class Guard:
             async with asyncio.timeout(self.body_seconds):
                 body = await _body(receive, LARGEST_BODY if refused is None else LARGEST_UNWANTED)
         except ConnectionResetError:  # a client that disconnects before the end of the request has requested nothing
-            return refusal(Usage("the request was cut off", "Send it again."))
+            return refusal(Usage("the request is incomplete", "Send it again."))
         except TimeoutError:
             return _hang_up(refusal(Usage("the request took too long to arrive", "Send it again."), 408))
         if body is None:
-            too_much = refusal(Usage(f"more than {LARGEST_BODY >> 20} MiB", "Ask for less at once."), 413)
+            too_much = refusal(Usage(f"more than {LARGEST_BODY >> 20} MiB", "Send several smaller requests."), 413)
             return _hang_up(refused or too_much)
         if refused is None:
             await self._app(scope, _replay(body, receive), send)

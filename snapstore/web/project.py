@@ -38,7 +38,7 @@ class Project:
         with Store.open(os.fsdecode(self.root), home=self.home, recover=False) as store:
             if store.root != self.root:  # if ours is gone, Store.open may find the store of a parent folder
                 shown = os.fsdecode(self.root)
-                raise NoStore(f"the store that watched over {shown} is gone", "Check whether its folder was moved.")
+                raise NoStore(f"the store of {shown} is gone", "Check whether its folder was moved.")
             if recover:
                 store.recover()
             yield store

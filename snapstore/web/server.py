@@ -1,4 +1,4 @@
-"""The HTTP server: on the loopback address only, for one project, until stopped."""
+"""The HTTP server of one project, on the loopback address only."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def application(project: Project, channel: Channel) -> FastAPI:
     app.add_exception_handler(OSError, _refuse)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(HTTPException, _no_such)
-    for room in (read, diff, moves, branches, compat):
-        app.include_router(room.routes(project))
+    for group in (read, diff, moves, branches, compat):
+        app.include_router(group.routes(project))
 
     @app.get("/api/events", include_in_schema=False)
     async def events() -> Response:

@@ -118,7 +118,7 @@ def test_tree_search_and_statistics(forked: Story, opened: Open, root: Path) -> 
     panel.locator("button.hit").first.click()
     sight.says(panel.locator(".tree-about"), "Turn 3", "Second way")
     panel = sight.view("Statistics")
-    sight.says(panel, "sessions", "branches a session", "store size", "The store is healthy.")
+    sight.says(panel, "sessions", "branches per session", "store size", "The store is healthy.")
 
 
 def test_a_tree_of_many_branches_is_seen(story: Story, opened: Open) -> None:

@@ -63,7 +63,7 @@ def test_two_branches_are_compared(forked: Story, opened: Open) -> None:
     sight.turn(2).locator(".fork-mark").click()
     sight.button("Compare with the current line", sight.dialog()).click()
     dialog = sight.dialog()
-    assert "Parted after turn 2" in sight.text(dialog.locator(".parted"))
+    assert "Diverged after turn 2" in sight.text(dialog.locator(".parted"))
     here, there = (sight.text(side) for side in dialog.locator(".side").all())
     assert "1 turn since, 1 file" in here and "Third way" in here and "Went the third way" in here
     assert "3 turns since, 4 files" in there and "Reply 5" in there
@@ -154,7 +154,7 @@ def test_before_a_compaction_there_is_no_rewind(story: Story, opened: Open) -> N
     sight.page.get_by_label("Turn number").fill("5")
     sight.page.locator(".turn-list .goto", has_text="Prompt 5").first.click()
     dialog = sight.menu(3, "Rewind to this turn")
-    sight.says(dialog, "Turn 3 lies before a compaction (at turn 6)")
+    sight.says(dialog, "Turn 3 is before a compaction (at turn 6)")
     create = sight.button("Create Branch", dialog)
     assert create.is_disabled()
     dialog.get_by_label("Branch from the lines that were kept").check()
@@ -187,7 +187,7 @@ def test_branches_are_looked_after(forked: Story, opened: Open) -> None:
     sight.says(cards.filter(has_text="Prompt 5"), "first-way")
     menu("first-way", "Archive")
     sight.says(panel.locator(".archived"), "first-way")
-    menu("first-way", "Take out of the archive")
+    menu("first-way", "Unarchive")
     panel.locator(".archived").wait_for(state="detached")
     menu("Third way", "Make it the main branch")
     sight.button("Make it main", sight.dialog()).click()
@@ -201,7 +201,7 @@ def test_branches_are_looked_after(forked: Story, opened: Open) -> None:
     for card in left.all():
         card.get_by_role("checkbox").check()
     number = left.count()
-    sight.button("Delete chosen", panel).click()
+    sight.button("Delete selected", panel).click()
     sight.says(sight.dialog(), f"Delete {number} branch")
     sight.button("Delete", sight.dialog()).click()
     until(lambda: cards.count() == 1)

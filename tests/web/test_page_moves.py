@@ -58,7 +58,7 @@ def test_restore_to_here(story: Story, opened: Open, root: Path) -> None:
     assert sight.text(undone.locator(".badge")) == "undone"
     assert undone.get_attribute("aria-label") == "Turn 3, undone: Prompt 3"
     assert "undone" not in sight.text(sight.turn(2).locator(".turn-head"))
-    assert "You stand at turn 2; 3 turns undone after it." in sight.text(sight.page.locator(".states"))
+    assert "You are at turn 2; 3 turns undone after it." in sight.text(sight.page.locator(".states"))
 
 
 def test_undone_turns_are_the_stash(story: Story, opened: Open, root: Path) -> None:
@@ -146,7 +146,7 @@ def test_the_menu_of_a_turn(story: Story, opened: Open, root: Path) -> None:
     assert labels[3:6] == ["Rewind to this turn…", "Branch from here…", "Checkpoint…"]
     sight.page.keyboard.press("Escape")
     dialog = sight.menu(2, "Revert only this turn")
-    assert sight.text(dialog).startswith("Revert only turn 2? Its changes are taken out, what came after stays.")
+    assert sight.text(dialog).startswith("Revert only turn 2? Its changes are undone, and later turns stay.")
     sight.button("Cancel", dialog).click()
     dialog = sight.menu(4, "Undo this turn")
     assert sight.text(dialog).startswith("Undo 2 turns? This will revert changes to 3 files. First undone: turn 4")
@@ -226,13 +226,13 @@ def test_a_conflict_is_settled_file_by_file(story: Story, opened: Open, root: Pa
     dialog = sight.restore(4)
     sight.toast("2 files changed since. Nothing was written.")
     assert sight.button("Undo", dialog).is_disabled()
-    assert sight.text(dialog.locator(".why")) == "2 files still to be settled."
+    assert sight.text(dialog.locator(".why")) == "2 files still unresolved."
     log, five = (dialog.locator("fieldset.conflict", has_text=name) for name in ("log.txt", "f5.txt"))
     log.get_by_text("Show the three sides").click()
     log.locator("figure", has_text="Mine, on disk").get_by_text("my own").wait_for()
     log.get_by_label("Merge", exact=True).check()
     five.get_by_label("Merge", exact=True).check()
-    sight.says(five, "Cannot be settled so")
+    sight.says(five, "Cannot be resolved that way")
     assert files(root) == mine
     five.get_by_label("Keep mine").check()
     sight.button("Undo", dialog).click()
@@ -255,7 +255,7 @@ def test_sides_without_text_are_not_called_missing(story: Story, opened: Open, r
     sides = sight.dialog().locator("fieldset.conflict", has_text="b.dat")
     sides.get_by_text("Show the three sides").click()
     sides.locator("figure").first.wait_for()
-    assert "not there" not in sight.text(sides) and sight.text(sides).count("there, but no text") == 3
+    assert "does not exist" not in sight.text(sides) and sight.text(sides).count("exists, but is not text") == 3
 
 
 def test_an_edit_between_question_and_answer(story: Story, opened: Open, root: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_choice_is_for_one_file_as_it_was_seen(story: Story, opened: Open, roo
     sight.button("Undo", dialog).click()
     said = sight.toast("What was on disk is saved as")
     assert ((root / "a").read_text(), (root / "b").read_text()) == (with_line(2, "mine"), "".join(lines))
-    sight.button("Get mine back…", said).click()
+    sight.button("Restore mine…", said).click()
     sight.button("Restore", sight.dialog()).click()
     until(lambda: (root / "b").read_text() == "an hour of work\n")
 
@@ -330,7 +330,7 @@ def test_a_move_under_way_is_not_cancelled_by_half(
     dialog.get_by_label("Files and conversation").check()
     with story.store.changing():
         sight.button("Undo", dialog).click()
-        sight.says(dialog, "Under way.")
+        sight.says(dialog, "In progress.")
         assert sight.button("Cancel", dialog).is_disabled()
         for _ in range(3):
             sight.page.keyboard.press("Escape")
@@ -390,7 +390,7 @@ def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Pa
     sight.page.get_by_text("↩ 2 turns undone").wait_for()
     assert "2 turns undone" in sight.text(sight.page.locator(".states"))
     story.begin("Go on")
-    sight.page.get_by_text("A turn is open: claude is at work.").wait_for()
+    sight.page.get_by_text("A turn is open: claude is working.").wait_for()
     restore = sight.button("Restore to here", sight.turn(2))
     assert restore.is_disabled() and "A turn is open" in restore.get_attribute("title")
     assert sight.button("Undo last turn").is_disabled()
@@ -400,7 +400,7 @@ def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Pa
     sight.page.get_by_text("↩ 2 turns undone").wait_for()
     sight.page.locator(".states").get_by_text("2 turns undone").wait_for()
     story.begin("Go on")
-    sight.page.get_by_text("A turn is open: claude is at work.").wait_for()
+    sight.page.get_by_text("A turn is open: claude is working.").wait_for()
     bar.wait_for(state="hidden")
     assert sight.menu(2).get_by_role("menuitem", name="Restore to this point").get_attribute("aria-disabled") == "true"
     sight.page.keyboard.press("Escape")

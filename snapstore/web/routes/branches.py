@@ -51,7 +51,7 @@ def routes(project: Project) -> APIRouter:
 
     @api.post("/api/sessions/{name}/branches/{branch}/archive", response_model=ChangeRecord)
     def archive(name: str, branch: str, request: Expecting) -> Response:
-        what = f"Branch {branch} is in the archive, whole."
+        what = f"Branch {branch} is archived; nothing of it is lost."
         return change(name, request.expected, what, lambda session: Branches(session).archive(branch))
 
     @api.post("/api/sessions/{name}/branches/{branch}/unarchive", response_model=ChangeRecord)
@@ -96,11 +96,11 @@ def refuse_unforkable(session: Session) -> None:
     """Raise if the conversation cannot be forked, before anything moves."""
     state = Conversations(session.store).state(session.name)
     if state is None:
-        hint = "`snapstore connect` makes agents tell of theirs. The files can go there all the same."
+        hint = "`snapstore connect` lets agents report theirs. The files can still go there."
         raise Unknown(f"session {session.name} belongs to no agent's conversation", hint, session=session.name)
     able = capability(state.agent)
     if able.forks == NONE:
-        raise Unknown(able.notice, "The files can go there; only the conversation is the agent's.")
+        raise Unknown(able.notice, "The files can still go there, without the conversation.")
 
 
 def move_and_fork(

@@ -56,14 +56,14 @@ def routes(project: Project) -> APIRouter:
 
     @api.post("/api/undo-state/{id}", response_model=UndoStateRecord)
     def save_state(id: str, request: UndoStateRequest) -> Response:
-        """The store is the state: saving is agreeing with it."""
+        """Refuse a state that differs from the store's; nothing else is ever saved."""
         with project.session(id) as session:
             found = UndoStateRecord.of(session, id)
             state = document(found)
             asked = request.model_dump(exclude_unset=True)
             if any(asked[name] != state[name] for name in asked):
                 raise Conflict(
-                    "the store says otherwise", "Nothing was saved. Move with /move.", stale=True, state=state
+                    "the store has another state", "Nothing was saved. Move with /move.", stale=True, state=state
                 )
             return answer(found)
 
@@ -94,7 +94,7 @@ def routes(project: Project) -> APIRouter:
     @api.post("/api/undo/verify-file", response_model=VerifiedRecord)
     def verify_file(request: VerifyRequest) -> Response:
         if (request.content is None) == (request.contains is None):
-            raise Usage("say either `content` or `contains`", "One of the two.")
+            raise Usage("give either `content` or `contains`", "Give one of the two.")
         with project.store() as store:
             found = _file(store.session(), request.filePath).content()
         if request.content is not None:
@@ -105,7 +105,7 @@ def routes(project: Project) -> APIRouter:
 
     @api.patch("/api/sessions/{folder}/{file}", include_in_schema=False)
     def truncate(folder: str, file: str) -> Response:
-        why = "an agent's conversation is never cut: only the agent writes that file"
+        why = "an agent's conversation is never truncated: only the agent writes that file"
         hint = "Go to the turn and fork there: POST /api/sessions/{session}/fork. The undone lines stay readable."
         answer = refusal(Usage(why, hint, fork="/api/sessions/{session}/fork"), 405)
         answer.headers["allow"] = "GET, POST"
@@ -113,7 +113,7 @@ def routes(project: Project) -> APIRouter:
 
     @api.post("/session/{id}/undo", response_model=UndoneRecord)
     def undo(id: str, request: UndoRequest) -> Response:
-        """At least one turn remains, unless `allow_first` (C3)."""
+        """Undo turns. At least one remains, unless `allow_first` is set (C3)."""
         with project.moving(id) as session:
             expect(session, request.expected)
             graph = Graph(session.store, session.name)
@@ -125,7 +125,7 @@ def routes(project: Project) -> APIRouter:
 
     @api.post("/session/{id}/revert", response_model=UndoneRecord)
     def revert(id: str, request: RevertRequest) -> Response:
-        """To before a message, or before the last turn."""
+        """Go to before a message, or before the last turn."""
         with project.moving(id) as session:
             expect(session, request.expected)
             graph = Graph(session.store, session.name)
@@ -140,7 +140,7 @@ def routes(project: Project) -> APIRouter:
                 count = next(found, 0)
                 if not count:
                     raise Unknown(
-                        "there is no such message on this line", "Look at the tree.", messageID=request.messageID
+                        "there is no such message on this line", "The tree has the turns.", messageID=request.messageID
                     )
             if not before:
                 return answer(UndoneRecord.nothing())
@@ -148,7 +148,7 @@ def routes(project: Project) -> APIRouter:
 
     @api.post("/session/{id}/unrevert", response_model=UndoneRecord)
     def unrevert(id: str, request: RevertRequest) -> Response:
-        """To where the session stood before it went back, with files (C25)."""
+        """Go back to where the session was before its last undo, with files (C25)."""
         with project.moving(id) as session:
             expect(session, request.expected)
             before = _before_last(session)
@@ -158,7 +158,7 @@ def routes(project: Project) -> APIRouter:
 
     @api.post("/api/events", response_model=MoveRecord)
     def message(request: RewindRequest) -> Response:
-        """`rewind_session` (S1-26): files and conversation go back to a turn, in a new session of the agent's."""
+        """Rewind files and conversation to a turn, in a new agent session (S1-26)."""
         with project.moving(request.sessionId) as session:
             address = str(request.rewindToTurn)
             try:
@@ -174,7 +174,7 @@ def routes(project: Project) -> APIRouter:
 
 
 def _carried_out(session: Session, plan: Callable[[], Plan], expected: str | None) -> Moved:
-    """Carry out a move without options: any conflict refuses it."""
+    """Execute a move without options: any conflict refuses it."""
     return carry_out(session, MoveRequest[None](lambda _session, _how: plan(), expected=expected)).moved
 
 
@@ -183,9 +183,9 @@ def _told(session: Session, plan: Callable[[], Plan], expected: str | None) -> R
 
 
 def _before_last(session: Session) -> str | None:
-    """Return where the session stood before its last operation.
+    """Return the cursor before the session's last operation.
 
-    Returns None unless that operation moved back along the session's line.
+    Return None unless that operation moved back along the session's line.
     """
     graph = Graph(session.store, session.name)
     own = (found for found in Operations(session.store).newest_first() if found.session == session.name)
@@ -220,4 +220,4 @@ def _bytes(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise Usage("not text: it holds half a character", "Send it as UTF-8.") from None
+        raise Usage("not valid text: a surrogate stands alone", "Send the text as UTF-8.") from None

@@ -76,7 +76,7 @@ def routes(project: Project) -> APIRouter:
             objects = store.shadow.objects
             raw = bytes.fromhex(oid) if len(oid) == 40 and not set(oid) - set("0123456789abcdef") else b""
             if not raw or not objects.contains(raw):
-                raise Unknown(f"there is no blob {oid[:60]!r}", "Look at the diff again.")
+                raise Unknown(f"there is no blob {oid[:60]!r}", "Read the diff again.")
             kind, size = objects.header(raw)
             data = objects.read(raw)[1] if kind == BLOB and size <= LARGEST_IMAGE else b""
         shown = image_type(data)
@@ -109,7 +109,7 @@ def _wanted(path: str | None, path_b64: str | None) -> bytes | None:
     try:
         return below(os.fsdecode(b64decode(path_b64, validate=True)))
     except ValueError:
-        raise Usage("path_b64 is not base64", "Give it as a document gave it.") from None
+        raise Usage("path_b64 is not base64", "Send it as a document gave it.") from None
 
 
 def _one(history: History, path: bytes, was: bytes | None, trees: list[bytes]) -> tuple[FileChange, list[bytes]]:
@@ -117,7 +117,7 @@ def _one(history: History, path: bytes, was: bytes | None, trees: list[bytes]) -
     shadow = history.store.shadow
     old, new = (shadow.trees.file(tree, name) for tree, name in zip(trees, (was or path, path), strict=True))
     if old is None and new is None:
-        raise Unknown("this file is in neither of the two", "Look at the list of files.", **path_json(path))
+        raise Unknown("neither side has this file", "Read the list of files again.", **path_json(path))
     change = FileChange(path, letter((path, old, new)), old, new)
     if was is not None and was != path and old is not None and new is not None:
         change = history.renamed(path, was, old, new)
@@ -125,7 +125,7 @@ def _one(history: History, path: bytes, was: bytes | None, trees: list[bytes]) -
     if old != new or change.renamed_from is not None:
         found, lines = patched(history, [change])
         if not found:
-            raise Unknown("this file is gone by now", "Look at the list of files.", **path_json(path))
+            raise Unknown("this file no longer exists", "Read the list of files again.", **path_json(path))
         change = found[0]
     return change, lines
 

@@ -34,18 +34,20 @@ def routes(project: Project) -> APIRouter:
 
     @api.post("/api/sessions/{name}/preview/diff", response_model=PageDiffRecord)
     def preview_diff(name: str, request: MergeRequest) -> Response:
-        """One file of a preview: from what is on disk to what the move would leave there."""
+        """Return the diff of one file of a preview: from the disk to the result of the move."""
         path = below(request.path)
         with project.session(name) as session:
             found = next((move for move in plan_move(session, asked(request)).paths if move.path == path), None)
             if found is None:
-                raise Unknown("this file has no part in it", "A preview lists the files that have.", **path_json(path))
+                raise Unknown(
+                    "this file is not part of the move", "A preview lists the files that are.", **path_json(path)
+                )
             return answer(planned(name, History(session), found))
 
     @api.post("/api/sessions/{name}/move", response_model=MoveRecord)
     def move(name: str, request: MoveBody) -> Response:
         if request.expected is None:
-            raise Usage("where the session was last seen is missing", "Send `expected`: the tree has it.")
+            raise Usage("the field `expected` is missing", "Send the cursor that the tree gave as `expected`.")
         with project.moving(name) as session:
             return answer(MoveRecord.of(carry_out(session, asked(request)).moved))
 
@@ -59,7 +61,7 @@ def routes(project: Project) -> APIRouter:
 
 
 def asked(request: MoveBody) -> MoveRequest[None]:
-    """Return what a page asks for as the request that all surfaces share."""
+    """Return the request of a page as the request that all surfaces share."""
     _fits(request)
     return MoveRequest(
         lambda session, how: _made(session, request, how),
@@ -90,9 +92,9 @@ def _made(session: Session, request: MoveBody, how: dict[str, Any]) -> Plan:
 
 
 def _fits(request: MoveBody) -> None:
-    """Raise if a field has no meaning for this move.
+    """Raise Usage if a field has no meaning for the move.
 
-    If such a field were ignored, the move would be another one than the person meant.
+    If such a field were ignored, the move would not be the one that the person wanted.
     """
     wrong = [
         name
@@ -109,11 +111,11 @@ def _fits(request: MoveBody) -> None:
         raise Usage(f"{request.move} takes no {wrong[0]}", "Leave it out.")
     if (request.move in _COUNTED) == bool(request.address):
         word = "takes no" if request.address else "needs an"
-        raise Usage(f"{request.move} {word} address", "Undo and redo count turns, the others go by addresses.")
+        raise Usage(f"{request.move} {word} address", "Undo and redo take a count, other moves an address.")
     if request.move == "restore" and not request.paths:
         raise Usage("which files?", "Name them in `paths`.")
     if request.exact and request.scope == "conversation":
-        raise Usage("exact is about files, and the scope leaves them alone", "Choose one of them.")
+        raise Usage("exact concerns files, which this scope leaves alone", "Choose one of them.")
     ways: dict[str, str] = {}
     for way, paths in _ways(request):
         for path in paths:

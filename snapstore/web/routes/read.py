@@ -63,17 +63,19 @@ def routes(project: Project) -> APIRouter:
 
     @api.get("/api/sessions/{name}/nodes/{commit}/compaction", response_model=CompactionRecord)
     def compaction(name: str, commit: str) -> Response:
-        """Whether the conversation up to this node is gone from what the agent has (S1-47)."""
+        """Return the compaction after a node: the agent no longer has what was before (S1-47)."""
         with project.session(name) as session:
             graph = project.graphs.of(session)
             project.spoken.read(session.store)
             return answer(CompactionRecord.of(project.spoken.compaction(graph, own(History(session, graph), commit))))
 
     @api.get("/api/sessions/{name}/nodes", response_model=PageNodesRecord)
-    def nodes(name: str, commits: Annotated[str, Query(description=f"up to {MOST_NODES}, with commas")]) -> Response:
+    def nodes(
+        name: str, commits: Annotated[str, Query(description=f"up to {MOST_NODES} commits, separated by commas")]
+    ) -> Response:
         wanted = commits.split(",")
         if len(wanted) > MOST_NODES:
-            raise Usage(f"more than {MOST_NODES} nodes at once", "Ask for some of them.")
+            raise Usage(f"more than {MOST_NODES} nodes at once", "Send several requests.")
         with project.session(name) as session:
             history = History(session, project.graphs.of(session))
             return answer(PageNodesRecord(nodes=[_node(history, commit) for commit in wanted]))
@@ -94,5 +96,5 @@ def own(history: History, commit: str) -> bytes:
     """Return a node of the session by its full hash."""
     oid = bytes.fromhex(commit) if len(commit) == 40 and not set(commit) - set("0123456789abcdef") else b""
     if oid not in history.graph.nodes:
-        raise Unknown(f"there is no node {commit[:60]!r} in session {history.graph.session}", "Look at the tree again.")
+        raise Unknown(f"there is no node {commit[:60]!r} in session {history.graph.session}", "Read the tree again.")
     return oid

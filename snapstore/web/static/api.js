@@ -3,7 +3,7 @@
 
 export class Refusal extends Error {
   constructor(status, body) {
-    const said = body.message || "The server refused.";
+    const said = body.message || "The server refused the request.";
     super(said[0].toUpperCase() + said.slice(1));
     this.status = status;
     this.name = body.error || "failed";
@@ -31,7 +31,7 @@ async function ask(path, options) {
     body = await answer.json();
   } catch {
     if (answer.ok)
-      throw new Refusal(answer.status, { message: "The server's answer is no JSON.", hint: "Load the page again." });
+      throw new Refusal(answer.status, { message: "The server's answer is not JSON.", hint: "Load the page again." });
   }
   if (!answer.ok) throw new Refusal(answer.status, body);
   return body;

@@ -24,7 +24,7 @@ export function branchesPanel(redraw) {
     h(
       "p",
       { class: "muted" },
-      "A branch starts by itself when a turn follows an undo. The turns left behind stay here.",
+      "A turn after an undo starts a branch automatically. The turns that were left stay here.",
     ),
     warning(listed.length),
     chosen.size > 0 &&
@@ -32,7 +32,7 @@ export function branchesPanel(redraw) {
         "div",
         { class: "batch" },
         h("span", null, `${chosen.size} chosen`),
-        button("Delete chosen", () => removeMany(redraw), { kind: "small danger" }),
+        button("Delete selected", () => removeMany(redraw), { kind: "small danger" }),
         button(
           "Clear",
           () => {
@@ -60,7 +60,7 @@ export function branchesPanel(redraw) {
 function warning(number) {
   const { max_branches: most, warn_branches: many } = state.tree || {};
   if (!many || number < many) return null;
-  const then = most ? `: from ${most} on, the oldest goes to the archive by itself. Nothing is lost by it.` : ".";
+  const then = most ? `: above ${most}, the oldest is archived automatically. Nothing is lost.` : ".";
   return h("p", { class: "notice", role: "status" }, `${plural(number, "branch", "branches")}${then}`);
 }
 
@@ -78,10 +78,10 @@ function branchRow(branch, redraw) {
       redraw();
     },
   });
-  const from = branch.parted_at === null ? "" : ` · parted after turn ${branch.parted_at}`;
+  const from = branch.parted_at === null ? "" : ` · diverged after turn ${branch.parted_at}`;
   const actions = (event) => {
     const place = event.currentTarget.getBoundingClientRect();
-    const on = here ? "You stand on it." : "";
+    const on = here ? "You are on it." : "";
     const away = branch.state === "archived";
     openMenu(
       place.right - 200,
@@ -89,7 +89,7 @@ function branchRow(branch, redraw) {
       [
         ["Rename…", () => rename(branch)],
         [
-          away ? "Take out of the archive" : "Archive",
+          away ? "Unarchive" : "Archive",
           () =>
             change(
               () =>
@@ -153,16 +153,16 @@ async function rename(branch) {
 }
 
 async function promote(branch) {
-  const text = "It becomes the main branch; the one that was main is kept as an archive of it. No file changes.";
+  const text = "It takes the name main, and the previous main branch is archived. No file changes.";
   if (!(await confirm({ title: `Make ${visible(branch.label)} the main branch?`, text, yes: "Make it main" }))) return;
   await change(
     () => api.changeBranch(state.session, branch.name, "promote", { expected: expected() }),
-    "It is the main branch now.",
+    "This is the main branch now.",
   );
 }
 
 async function remove(branch) {
-  const text = `${turnsText(branch.own_turns)} only this branch has. Its turns can be brought back until they are pruned.`;
+  const text = `${turnsText(branch.own_turns)} on no other branch. They can be restored until they are pruned.`;
   if (
     !(await confirm({ title: `Delete branch ${visible(branch.label)}?`, text, yes: "Delete branch", kind: "danger" }))
   )

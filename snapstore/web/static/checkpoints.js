@@ -10,7 +10,7 @@ export async function askCheckpoint(node) {
   const at = expected();
   await askText({
     title: `Checkpoint at ${node.turn === null ? "the start" : `turn ${node.turn}`}`,
-    text: "A name that stays with this state. It is never pruned.",
+    text: "A name for this state, which is then never pruned.",
     label: "Name",
     yes: "Create checkpoint",
     act: async (name) => {
@@ -31,7 +31,7 @@ export function checkpointsPanel(go) {
       "p",
       { class: "muted" },
       rows.length
-        ? "Turns you named. Restoring one is a move like any other."
+        ? "Turns that you named."
         : "No checkpoints yet. Right-click a turn and choose “Checkpoint…” to name it.",
     ),
     rows.length > 0 &&
@@ -76,7 +76,7 @@ async function remove(name) {
   if (
     !(await confirm({
       title: `Delete checkpoint ${visible(name)}?`,
-      text: "Only the name goes. The turn stays.",
+      text: "Only the name is deleted. The turn stays.",
       yes: "Delete",
       kind: "danger",
     }))

@@ -37,7 +37,7 @@ function parted(found) {
   return h(
     "div",
     { class: "parted" },
-    h("span", { class: "badge accent" }, `Parted after ${place}`),
+    h("span", { class: "badge accent" }, `Diverged after ${place}`),
     h("span", { dir: "auto" }, firstLine(found.parted_at.prompt)),
     time(found.parted_at.ended_at),
   );
@@ -79,7 +79,7 @@ function files(found) {
   const words = {
     "only a": `only ${visible(found.a.address)}`,
     "only b": `only ${visible(found.b.address)}`,
-    same: "same on both",
+    same: "same on both sides",
     different: "different",
   };
   return h(

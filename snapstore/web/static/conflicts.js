@@ -1,4 +1,4 @@
-// Files that changed since: how to settle each one, with its three sides (G-38).
+// Files that changed since: how to resolve each one, with its three sides (G-38).
 
 import { merge } from "./api.js";
 import { button, fill, h, refusalText, visible } from "./dom.js";
@@ -7,12 +7,12 @@ import { fold, pathName } from "./turn.js";
 
 const WAYS = [
   ["mine", "Keep mine", "The file stays as it is on disk."],
-  ["theirs", "Take theirs", "The file becomes what the move wants. Yours is saved first."],
-  ["merge", "Merge", "Both changes in one file, where they do not touch the same lines."],
-  ["markers", "Merge with markers", "What clashes stands between markers, for you to settle."],
+  ["theirs", "Take theirs", "The file becomes the result of the move. Your version is saved first."],
+  ["merge", "Merge", "Both changes in one file, if they do not touch the same lines."],
+  ["markers", "Merge with markers", "Lines that clash are put between conflict markers, for you to edit."],
 ];
 
-const SAME_LINES = "both sides changed the same lines"; // the only obstacle that markers solve
+const SAME_LINES = "both sides changed the same lines"; // the only obstacle that conflict markers overcome
 
 export function conflictList(dialog) {
   return h(
@@ -22,7 +22,7 @@ export function conflictList(dialog) {
     h(
       "p",
       { class: "muted" },
-      "These files hold something else than the turns left in them. Nothing is written until each is settled.",
+      "These files changed after the turns wrote them. Nothing is written until each conflict is resolved.",
     ),
     dialog.conflicts.length > 1 && forAll(dialog),
     dialog.conflicts.map((item, number) => conflict(dialog, item, number)),
@@ -32,8 +32,8 @@ export function conflictList(dialog) {
 function forAll(dialog) {
   return h(
     "div",
-    { class: "for-all", role: "group", "aria-label": "The same for all of them" },
-    h("span", { class: "muted" }, "For all of them:"),
+    { class: "for-all", role: "group", "aria-label": "The same choice for all files" },
+    h("span", { class: "muted" }, "For all files:"),
     WAYS.filter(([way]) => way !== "markers").map(([way, label, about]) =>
       button(`${label}`, () => dialog.chooseAll(way), { kind: "small", title: about, "aria-label": `${label}, for all` }),
     ),
@@ -47,12 +47,12 @@ function conflict(dialog, item, number) {
   const offered = WAYS.filter(([way]) => way !== "markers" || failed === SAME_LINES || chosen === "markers");
   return h(
     "fieldset",
-    { class: `conflict ${chosen && !open ? "settled" : ""}` },
+    { class: `conflict ${chosen && !open ? "resolved" : ""}` },
     h("legend", null, pathName(item.path)),
     h("p", { class: "muted", title: `Expected ${item.expected}, found ${item.found}, wanted ${item.wanted}` }, told(item)),
     h(
       "div",
-      { class: "ways", role: "radiogroup", "aria-label": `What becomes of ${visible(item.path)}` },
+      { class: "ways", role: "radiogroup", "aria-label": `How to resolve ${visible(item.path)}` },
       offered.map(([way, label, about]) =>
         h(
           "label",
@@ -69,7 +69,7 @@ function conflict(dialog, item, number) {
         ),
       ),
     ),
-    failed && h("p", { class: "notice bad", role: "alert" }, `Cannot be settled so: ${visible(failed)}.`),
+    failed && h("p", { class: "notice bad", role: "alert" }, `Cannot be resolved that way: ${visible(failed)}.`),
     fold(`conflict:${item.path}`, { class: "fold" }, "Show the three sides", () => sides(dialog, item)),
   );
 }
@@ -77,14 +77,14 @@ function conflict(dialog, item, number) {
 function told({ changed_by: who, found, wanted }) {
   const file = /^(file|executable|link) /.test(found);
   const odd = found[0].toUpperCase() + found.slice(1); // a folder or a socket, described in words
-  const now = found === "missing" ? " It is not there any more." : file ? "" : ` ${odd} is there.`;
+  const now = found === "missing" ? " It no longer exists." : file ? "" : ` ${odd} is in its place.`;
   const then = wanted === "missing" ? "remove it" : found === "missing" ? "bring it back" : "change it";
   return visible(`Changed by ${who || "somebody"}.${now} The move would ${then}.`);
 }
 
 function sides(dialog, item) {
   const box = h("div", { class: "sides" }, h("p", { class: "muted" }, "Reading…"));
-  merge(dialog.session, { ...dialog.settled(), path: item.path }).then(
+  merge(dialog.session, { ...dialog.request(), path: item.path }).then(
     (found) => {
       const pane = (title, text, missing) =>
         h(
@@ -114,8 +114,8 @@ function sides(dialog, item) {
 
 /** Says why a side has no text to show: missing, not text, or not a file. */
 function untold(side) {
-  if (side === "missing") return "not there";
-  return /^(file|executable) /.test(side) ? "there, but no text that could be shown" : visible(side);
+  if (side === "missing") return "does not exist";
+  return /^(file|executable) /.test(side) ? "exists, but is not text" : visible(side);
 }
 
 /** Marks the lines that the base does not have. */

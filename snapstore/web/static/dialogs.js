@@ -39,9 +39,9 @@ export function openDialog(build, { kind = "", label, stays = () => false } = {}
   });
 }
 
-const opened = new Map(); // dialog -> whether it must stay
+const opened = new Map(); // dialog -> whether it must stay open
 
-/** Closes all dialogs so that something else can be shown. Returns false if one of them must stay. */
+/** Closes all dialogs so that something else can be shown. Returns false if one of them must stay open. */
 export function leaveDialogs() {
   if ([...opened.values()].some((stays) => stays())) return false;
   for (const dialog of opened.keys()) dialog.close();

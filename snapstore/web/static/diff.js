@@ -131,7 +131,7 @@ function picture(side, caption) {
     return h(
       "figure",
       { class: "picture" },
-      h("figcaption", null, side ? `${caption}: ${bytes(side.size)}` : `${caption}: not there`),
+      h("figcaption", null, side ? `${caption}: ${bytes(side.size)}` : `${caption}: does not exist`),
     );
   return h(
     "figure",
@@ -158,7 +158,7 @@ function shown(found) {
   const lines = rows.filter((row) => row.kind !== "head");
   if (lines.length) return table(lines, found.path);
   const said = rows.map((row) => row.text).filter((text) => /^(old|new|deleted file|new file) mode \d+$/.test(text));
-  return [h("p", { class: "diff-note" }, said.length ? said.join(", ") : "No line differs.")];
+  return [h("p", { class: "diff-note" }, said.length ? said.join(", ") : "No lines differ.")];
 }
 
 const KEPT = 40;

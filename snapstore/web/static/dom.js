@@ -72,7 +72,7 @@ export const refusalText = ({ message, hint }) =>
 
 /** Shows the owner of an item that came from another machine. */
 export const owner = ({ machine, person }) =>
-  machine ? h("span", { class: "owner", title: `Of the machine ${visible(machine)}` }, visible(person || machine)) : null;
+  machine ? h("span", { class: "owner", title: `From the machine ${visible(machine)}` }, visible(person || machine)) : null;
 
 export function clip(text, length) {
   return text.length > length ? `${text.slice(0, length - 1).trimEnd()}…` : text;

@@ -159,7 +159,7 @@ export class Header {
         h(
           "p",
           { class: "state" },
-          `You stand at ${line.turn ? `turn ${line.turn}` : "the start"}; ${turnsText(line.undone.length)} undone after it. The next prompt starts a branch.`,
+          `You are at ${line.turn ? `turn ${line.turn}` : "the start"}; ${turnsText(line.undone.length)} undone after it. The next prompt starts a branch.`,
           revert?.prompt && button("Copy the undone prompt", () => copyPrompt(revert.prompt), { kind: "link" }),
         ),
       );

@@ -68,7 +68,7 @@ function heard(name, said) {
     missing ||= complain({
       status: 404,
       message: "The store is gone.",
-      hint: "Look whether its folder was moved; `snapstore check` in the project tells more.",
+      hint: "Check whether its folder was moved: `snapstore check` in the project says more.",
     });
     return null;
   }
@@ -86,7 +86,7 @@ function greeted(sessions) {
   missing = null;
   const known = sessions[state.session];
   if (!known && state.tree && Object.keys(sessions).length) {
-    toast("The session that was shown is not in the store any more.", { kind: "bad", hint: "Another one is shown." });
+    toast("The session that was shown is no longer in the store.", { kind: "bad", hint: "Another one is shown." });
     return select(null);
   }
   return known && known.expected !== expected() ? refresh(true) : null;
@@ -100,8 +100,8 @@ async function materialized(said) {
 }
 
 const HINTS = {
-  lost: "It is tried again by itself. If it was stopped: `snapstore ui`.",
-  over: "It was started anew: open the address that `snapstore ui` printed.",
+  lost: "The page keeps trying. If the server was stopped, run `snapstore ui`.",
+  over: "It was restarted: open the address that `snapstore ui` printed.",
 };
 let warned = null;
 

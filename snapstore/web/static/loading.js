@@ -47,7 +47,7 @@ async function readAll() {
       again = true;
       return;
     }
-    // The page keeps what it shows: it was true, and a person may still want to read it.
+    // The page keeps what it shows, because a person may still want to read it.
     if (!broken?.isConnected) broken = complain(error);
   }
 }
@@ -85,7 +85,7 @@ export async function refused(error) {
   if (error.stale) {
     toast("The session has moved meanwhile. Nothing was written.", {
       kind: "bad",
-      hint: "The page is up to date now: look again, and repeat.",
+      hint: "The page is up to date now: look again, then repeat.",
     });
     await refresh();
   } else {

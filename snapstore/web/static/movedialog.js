@@ -6,7 +6,7 @@ import { toast } from "./dialogs.js";
 import { diffView } from "./diff.js";
 import { button, clip, fill, filesText, firstLine, h, visible } from "./dom.js";
 import { refused } from "./loading.js";
-import { asked, question, unsettled } from "./plans.js";
+import { asked, question, unresolved } from "./plans.js";
 import { state } from "./state.js";
 import { fold, pathName } from "./turn.js";
 
@@ -62,8 +62,8 @@ export class MoveDialog {
       this.conflicts.length > 0 && conflictList(this),
       this.files("Will be written", plan.written, "M"),
       this.files("Will be removed", plan.removed, "D"),
-      this.files("Will be left as they are", plan.skipped, "S", false),
-      plan.kept.length > 0 && h("p", { class: "muted" }, `${filesText(plan.kept.length)} already as wanted.`),
+      this.files("Will be kept as they are", plan.skipped, "S", false),
+      plan.kept.length > 0 && h("p", { class: "muted" }, `${filesText(plan.kept.length)} already in that state.`),
       (plan.notes || []).map((note) => h("p", { class: "notice" }, visible(note))),
       this.scopes(),
     );
@@ -76,9 +76,9 @@ export class MoveDialog {
             ? "Redo"
             : { revert: "Revert", apply: "Apply" }[plan.move] || "Restore";
     this.go.textContent = verb;
-    const open = unsettled(plan).length;
+    const open = unresolved(plan).length;
     this.go.disabled = open > 0;
-    this.why.textContent = open ? `${filesText(open)} still to be settled.` : "";
+    this.why.textContent = open ? `${filesText(open)} still unresolved.` : "";
     if (open) this.go.setAttribute("aria-describedby", "why");
   }
 
@@ -94,7 +94,7 @@ export class MoveDialog {
       pathName(path),
     ];
     // From the disk to the result of the move: with choices made, this is not a diff of two nodes.
-    const shown = (path) => diffView(path, api.previewDiff(this.session, { ...this.settled(), path }));
+    const shown = (path) => diffView(path, api.previewDiff(this.session, { ...this.request(), path }));
     const rows = paths
       .slice(0, SHOWN)
       .map((path) =>
@@ -143,7 +143,7 @@ export class MoveDialog {
   }
 
   /** Returns the request with the person's choice for each conflict. */
-  settled() {
+  request() {
     const of = (way) => [...this.choices].filter(([, choice]) => choice === way).map(([path]) => path);
     const found = asked(this.request, this.at);
     if (this.choices.size && found.scope !== "conversation") {
@@ -172,7 +172,7 @@ export class MoveDialog {
     Object.assign(this.request, change);
     const focus = document.activeElement?.dataset?.focus;
     this.go.disabled = true; // until the response to the last choice arrives
-    const asking = (this.asking = api.preview(this.session, this.settled()));
+    const asking = (this.asking = api.preview(this.session, this.request()));
     try {
       const plan = await asking;
       if (asking !== this.asking) return; // another choice was made meanwhile
@@ -200,7 +200,7 @@ export class MoveDialog {
     if (other.length)
       toast(`${other.map((item) => visible(item.path)).join(", ")} changed again meanwhile. Nothing was written.`, {
         kind: "bad",
-        hint: "Choose again for it.",
+        hint: "Choose again.",
       });
   }
 
@@ -210,7 +210,7 @@ export class MoveDialog {
     this.cancel.disabled = is;
     this.go.disabled = is;
     this.go.classList.toggle("busy", is);
-    this.why.textContent = is ? "Under way. It waits while another program holds the store." : "";
+    this.why.textContent = is ? "In progress. Another program may be using the store." : "";
   }
 
   async carryOut() {
@@ -218,7 +218,7 @@ export class MoveDialog {
     this.underWay(true);
     try {
       const { to, branch } = this.plan;
-      const answer = await api.move(this.session, { ...this.settled(), to: to.commit, branch });
+      const answer = await api.move(this.session, { ...this.request(), to: to.commit, branch });
       const done = { ...answer, scope: this.request.scope || "both" };
       this.close(done);
       this.told(done);

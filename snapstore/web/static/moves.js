@@ -31,7 +31,7 @@ async function proposed(request) {
   // The person confirms the plan made from this cursor. If the session moves meanwhile, the confirmation is stale.
   const at = expected();
   let plan;
-  const slow = setTimeout(() => toast("The server is slow to answer. Nothing was done yet."), SLOW);
+  const slow = setTimeout(() => toast("The server is slow to answer. Nothing has been done yet."), SLOW);
   try {
     plan = await api.preview(state.session, asked(request, at)).finally(() => clearTimeout(slow));
   } catch (error) {
@@ -76,7 +76,7 @@ function told(done) {
   const saved = done.conflicts.filter((item) => ["force", "merge", "markers"].includes(item.settled_by));
   const paths = saved.map((item) => item.path);
   if (done.safety && paths.length)
-    actions.push(["Get mine back…", () => propose({ move: "restore", address: done.safety, paths })]);
+    actions.push(["Restore mine…", () => propose({ move: "restore", address: done.safety, paths })]);
   const hint = [
     done.safety ? `What was on disk is saved as ${done.safety.slice(0, 12)}.` : "",
     done.pending_fork ? "The agent still remembers the undone turns." : "",

@@ -2,11 +2,11 @@
 
 import { filesText, turnsText, visible } from "./dom.js";
 
-/** Returns the conflicts that are not settled yet. */
-export const unsettled = (plan) => plan.conflicts.filter((item) => !item.settled_by);
+/** Returns the conflicts that are not resolved yet. */
+export const unresolved = (plan) => plan.conflicts.filter((item) => !item.settled_by);
 
 /** Returns the number of files that a plan changes. */
-export const changing = (plan) => plan.files_reverted.length + (plan.preview ? unsettled(plan).length : 0);
+export const changing = (plan) => plan.files_reverted.length + (plan.preview ? unresolved(plan).length : 0);
 
 /** Returns the question about a plan, for an undo in the words of S0-14. */
 export function question(plan) {
@@ -15,7 +15,7 @@ export function question(plan) {
   if (plan.move === "revert")
     return [
       `Revert only turn ${plan.of ?? ""}?`.replace(" ?", "?"),
-      `Its changes are taken out, what came after stays. ${also}`,
+      `Its changes are undone, and later turns stay. ${also}`,
     ];
   if (plan.move === "apply") return ["Apply this turn again?", also];
   if (plan.move === "restore") return ["Restore these files?", also];
@@ -35,7 +35,7 @@ export function question(plan) {
       `Redo ${turnsText(plan.turns_redone)}?`,
       files ? `This will apply changes to ${filesText(files)} again.` : "No file will change.",
     ];
-  return ["Move there?", also];
+  return ["Go there?", also];
 }
 
 /** Returns the request for the server. `turn` is only for people. */

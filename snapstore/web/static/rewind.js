@@ -58,7 +58,7 @@ export async function rewindDialog(node, named = false) {
           refusal && h("p", { class: "notice bad", role: "alert" }, refusal),
           compacted && [
             h("p", { class: "notice bad", role: "alert" }, compacted),
-            h("label", { class: "choice" }, anyway, "Branch from the lines that were kept, all the same"),
+            h("label", { class: "choice" }, anyway, "Branch anyway, from the recorded lines"),
           ],
           !refusal && h("label", { class: "field" }, h("span", null, "Name (optional)"), field),
           plan && filesGoAlong(plan),
@@ -74,9 +74,9 @@ export async function rewindDialog(node, named = false) {
     { kind: "ask" },
   );
   if (!answer) return;
-  // Files that changed since are settled first, one by one, as in any move.
-  const settled = plan?.conflicts.length ? await propose({ move: "goto", address: node.commit }) : null;
-  if (settled || !plan?.conflicts.length) await createFork(node, settled ? settled.to.commit : at, answer);
+  // Conflicts are resolved first, file by file, as in any move.
+  const moved = plan?.conflicts.length ? await propose({ move: "goto", address: node.commit }) : null;
+  if (moved || !plan?.conflicts.length) await createFork(node, moved ? moved.to.commit : at, answer);
 }
 
 async function planned(node, at) {
@@ -94,7 +94,7 @@ function filesGoAlong(plan) {
   return h(
     "section",
     null,
-    h("h3", null, "Files go along ", h("span", { class: "count" }, paths.length)),
+    h("h3", null, "Files that change ", h("span", { class: "count" }, paths.length)),
     h("ul", { class: "plain" }, names),
     paths.length > 8 && h("p", { class: "muted" }, `… and ${paths.length - 8} more`),
     (plan.notes || []).map((note) => h("p", { class: "notice" }, visible(note))),
@@ -128,18 +128,18 @@ async function createFork(node, at, { title, compacted }) {
 export function cannotFork() {
   const record = sessionRecord();
   if (!record?.conversations?.length)
-    return "This session belongs to no agent's conversation: there is nothing to fork. A branch starts by itself when a turn follows an undo.";
+    return "This session has no agent's conversation, so there is nothing to fork. A turn after an undo starts a branch automatically.";
   const able = state.agents[conversationRecord()?.agent || record.agent];
   return able && able.fork === "none" ? able.notice || "This agent's conversations cannot be forked." : "";
 }
 
-/** Returns a warning if the node lies before a compaction, where a conversation cannot return to (S1-47). */
+/** Returns a warning if the node is before a compaction, to where a conversation cannot return (S1-47). */
 async function compactedAfter(node) {
   try {
     const { turn } = await api.readCompaction(state.session, node.commit);
     return turn === null
       ? ""
-      : `Turn ${node.turn ?? 0} lies before a compaction (at turn ${turn}): the agent no longer has the conversation up to it. Its files can still be restored.`;
+      : `Turn ${node.turn ?? 0} is before a compaction (at turn ${turn}): the agent no longer has the conversation up to it. Its files can still be restored.`;
   } catch {
     return ""; // the server will report it
   }

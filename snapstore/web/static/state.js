@@ -71,7 +71,7 @@ export const openTurn = () =>
 /** Returns why nothing may move now, or "". */
 export function standstill() {
   const open = openTurn();
-  if (open) return `A turn is open: ${open.agent || "the agent"} is at work. Moves wait until it ends.`;
-  if (state.status?.recovery) return `A change was cut short: ${state.status.recovery}`;
+  if (open) return `A turn is open: ${open.agent || "the agent"} is working. Moves wait until it ends.`;
+  if (state.status?.recovery) return `A change was interrupted: ${state.status.recovery}`;
   return "";
 }

@@ -113,8 +113,8 @@ export class Timeline {
         h(
           "p",
           { class: "muted" },
-          "They appear here by themselves as soon as an agent works. ",
-          coded("`snapstore connect` makes yours tell of its turns."),
+          "They appear here as soon as an agent works. ",
+          coded("`snapstore connect` lets your agent report them."),
         ),
       );
     if (!row.node)
@@ -253,7 +253,7 @@ export class Timeline {
     const undone = line.isUndone(commit);
     const numbered = node.turn !== null;
     const isTurn = reason || (numbered ? "" : "This is not a turn.");
-    const done = isTurn || (undone ? "It is undone already." : "");
+    const done = isTurn || (undone ? "It is already undone." : "");
     const forks = line.forks.get(commit) || [];
     openMenu(
       x,
@@ -283,7 +283,7 @@ export class Timeline {
 }
 
 function forkButton(node, forks, name) {
-  const about = `${name}: ${forks.length === 1 ? "1 branch parts" : `${forks.length} branches part`} here`;
+  const about = `${name}: ${forks.length === 1 ? "1 branch diverges" : `${forks.length} branches diverge`} here`;
   return h(
     "button",
     {
@@ -302,11 +302,11 @@ function forkButton(node, forks, name) {
 function openRow(turn) {
   return h(
     "article",
-    { class: "row turn open", "aria-label": "The turn that is under way" },
+    { class: "row turn open", "aria-label": "The open turn" },
     h(
       "header",
       { class: "turn-head" },
-      h("h3", { "aria-level": "2" }, turn.turn ? `Turn ${turn.turn}` : "Under way"),
+      h("h3", { "aria-level": "2" }, turn.turn ? `Turn ${turn.turn}` : "Open turn"),
       h("span", { class: "badge live" }, "open"),
       h("span", { class: "who" }, visible(turn.agent)),
       time(turn.started_at),

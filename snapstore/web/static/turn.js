@@ -212,11 +212,11 @@ function remarks(detail) {
     ...(detail.left_out || []).map((item) => `Left out: ${item.path} (${item.why})`),
     ...(detail.first_seen || []).map((path) => `First seen in this turn: ${path}. Undo leaves it alone.`),
     ...(detail.unknown || []).map(
-      (item) => `Unknown from the conversation: ${item.path || "any file"} (${item.why})`,
+      (item) => `Not known from the conversation: ${item.path || "any file"} (${item.why})`,
     ),
   ];
   if (detail.user_git && Object.keys(detail.user_git).length)
-    found.push("Your own git repository moved during this turn. Undo does not move it back.");
+    found.push("Your own git repository changed during this turn. Undo does not change it back.");
   return (
     found.length > 0 &&
     h(

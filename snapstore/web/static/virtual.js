@@ -42,7 +42,7 @@ export class VirtualList {
     this.draw();
   }
 
-  /** A person who scrolls, by whatever means, looks for something else than the row that was scrolled to. */
+  /** A person who scrolls, by whatever means, no longer wants the row that was scrolled to. */
   _scrolled() {
     if (this.aim && Math.abs(this.scroller.scrollTop - this.put) > 2) this.aim = null;
     this.schedule();
