@@ -60,8 +60,8 @@ Paths = Annotated[list[str], Field(description="Files or folders, from the proje
 OnConflict = Annotated[
     Literal["refuse", "merge", "skip", "force"],
     Field(
-        description="What to do with files that changed since: refuse the whole move, merge them three ways, leave them "
-        "as they are, or overwrite them. All but refuse first save what is on disk."
+        description="What to do with files that changed since: refuse the whole move, merge them three ways, leave "
+        "them as they are, or overwrite them. All but refuse first save what is on disk."
     ),
 ]
 CloseTurn = Annotated[

@@ -14,8 +14,7 @@ from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord
 
-# The status depends on what the page can do: send another request (4xx), or ask the person to fix something first
-# (503).
+# 4xx if another request may succeed, 503 if a person has to fix something first.
 STATUSES = {
     "usage": 400,
     "unsafe": 403,

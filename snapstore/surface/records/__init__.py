@@ -1,6 +1,6 @@
 """Pydantic records: one class per document that `--json`, HTTP or MCP returns.
 
-A record is built by its own constructor from an object of a lower layer (`NodeRecord.of(node)`).
+`NodeRecord.of(node)` and its like build a record from an object of a lower layer.
 `base.document(record)` returns the document to print. Fields are added, never renamed.
 
 Pydantic compiles a record when it is first used, so a command pays only for the few records it needs. A process that

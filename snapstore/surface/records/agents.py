@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class UnknownRecord(Record):
-    """What an imported turn may have changed besides. Without a path: any file."""
+    """A change of an imported turn that is not known. Without a path: any file."""
 
     path: Text | None
     why: Text
 
 
 class ImportedFileRecord(PathRecord):
-    change: Change | None = Field(description="null where the turn left it as it was")
+    change: Change | None = Field(description="null if the turn did not change the file")
 
 
 class ImportedTurnRecord(Record):
@@ -58,7 +58,7 @@ class ImportRecord(Record):
     agent: Text
     agent_session: Text
     turns: list[ImportedTurnRecord]
-    verified: list[Text] = Field(description="files that are on disk as the last turn left them")
+    verified: list[Text] = Field(description="files that are still as the last turn left them")
     moved_on: list[Text] = Field(description="files that have been changed since")
     left_out_branches: int
     left_out_turns: int
@@ -97,8 +97,8 @@ class ImportRecord(Record):
         )
 
 
-class KeptConversationRecord(Record):
-    """A conversation that an agent has kept, and the session that has recorded it."""
+class StoredConversationRecord(Record):
+    """A conversation that an agent stored, and the session that recorded it."""
 
     sessionId: Text
     fullPath: Text
@@ -120,11 +120,11 @@ class KeptConversationRecord(Record):
 
 
 class ImportableRecord(Record):
-    conversations: list[KeptConversationRecord]
+    conversations: list[StoredConversationRecord]
 
     @classmethod
     def of(cls, found: Iterable[StoredConversation]) -> Self:
-        return cls(conversations=[KeptConversationRecord.of(kept) for kept in found])
+        return cls(conversations=[StoredConversationRecord.of(kept) for kept in found])
 
 
 class ConnectedFileRecord(PathRecord):
@@ -141,7 +141,7 @@ class ConnectedFileRecord(PathRecord):
 
 
 class ConnectRecord(Record):
-    """What `connect` and `disconnect` changed, or would with --dry-run."""
+    """What `connect` or `disconnect` changed, or with --dry-run would change."""
 
     agent: Text
     scopes: list[Text]
@@ -158,7 +158,7 @@ class ConnectRecord(Record):
     def of(cls, plan: Plan, after: str, patch: Iterable[bytes] | None = None) -> Self:
         """Describe a change of an agent's settings. `after` is what to do next.
 
-        A patch is given for a preview, where the change has not been made.
+        A preview has a patch instead of a change that was made.
         """
         more: dict[str, Any] = dict(patch_fields(patch)) if patch is not None else {}
         return cls(
@@ -192,7 +192,7 @@ class ConnectedRecord(PathRecord):
 
 
 class CapabilityRecord(Record):
-    """What an agent's program can be asked to do with a conversation, and why not."""
+    """What an agent's program can do with a conversation, and if not, why."""
 
     name: Text
     fork: str = Field(description="at-turn, whole, resume or none")
@@ -231,7 +231,7 @@ class ConnectionsRecord(Record):
 
 
 class AgentSessionRecord(Record):
-    """One session of an agent, in the words of the agents' own indexes."""
+    """One agent session, with the field names of the agents' own indexes."""
 
     sessionId: Text
     agent: Text
@@ -276,7 +276,7 @@ class SessionRecord(Record):
     firstPrompt: Text
     modified: Text
     conversations: list[AgentSessionRecord]
-    machine: Text | None = Field(default=None, description="the machine that it is of, null for our own")
+    machine: Text | None = Field(default=None, description="the machine that owns the session, null for this one")
     person: Text | None = None
 
     @classmethod

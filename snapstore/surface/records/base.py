@@ -1,4 +1,4 @@
-"""What all records share: the base class, paths, patches and conversion to JSON.
+"""The base class of records, and helpers for paths, patches and JSON.
 
 A path that is not UTF-8 is text with surrogate escapes, and is repeated in base64. Pydantic's own string type refuses
 such text. `Text` therefore only checks that a value is a string, and documents are dumped as Python objects and encoded
@@ -39,7 +39,7 @@ FoundBy = Literal["named", "watched", "scanned", "replayed"]
 
 
 class Record(BaseModel):
-    """One document, or a part of one. A field that it does not know is kept: a newer program may have added it."""
+    """One document, or a part of one. Unknown fields are kept: a newer program may have added them."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True, populate_by_name=True)
 
@@ -50,7 +50,7 @@ class PathRecord(Record):
 
 
 class PlainPathRecord(PathRecord):
-    """A path, and nothing said about it."""
+    """A path without further fields."""
 
     @classmethod
     def of(cls, path: bytes) -> Self:

@@ -25,7 +25,7 @@ Outcome = Literal["only a", "only b", "same", "different"]
 
 
 class LeafRecord(Record):
-    """The end of a line: how many turns it has, and what was last asked for on it."""
+    """The end of a line, with the number of turns and the last prompt."""
 
     seq: int
     commit: str
@@ -49,7 +49,7 @@ class LeafRecord(Record):
 
 
 class BranchRecord(LeafRecord):
-    """A branch with its tip. `parted_at` is the last turn that it shares with another branch, null when it is alone."""
+    """A branch. `parted_at` is the last turn that it shares with another branch, null if there is no other."""
 
     name: Text
     label: Text
@@ -58,8 +58,10 @@ class BranchRecord(LeafRecord):
     parted_at: int | None
     parted_commit: str | None
     created_at: Text
-    pinned_by: list[Text] = Field(description="checkpoints on its own part: it is not archived by itself")
-    machine: Text | None = Field(default=None, description="the machine that it is of, null for our own")
+    pinned_by: list[Text] = Field(
+        description="checkpoints on its own part: a branch with one is not archived automatically"
+    )
+    machine: Text | None = Field(default=None, description="the machine that owns the branch, null for this one")
     person: Text | None = None
 
     @classmethod
@@ -79,8 +81,10 @@ class BranchRecord(LeafRecord):
 
 
 class TreeNodeRecord(Record):
-    """A node as its commit alone tells it, so that ten thousand cost little; `show` gives the rest. The prompt is its
-    first line."""
+    """A node, described from its commit alone, because a tree may have ten thousand nodes.
+
+    `prompt` is the first line of the prompt. `show` prints the rest.
+    """
 
     seq: int
     turn: int | None
@@ -119,7 +123,7 @@ class TreeNodeRecord(Record):
 
 
 class TreeRecord(Record):
-    """Nodes in the order they were made: each after its parent. `cursor` is a commit, `branch` the one stood on."""
+    """A tree with its nodes, oldest first. `cursor` is a commit, `branch` the current branch."""
 
     session: Text
     cursor: str
@@ -146,7 +150,7 @@ class TreeRecord(Record):
 
 
 class UndolistLeafRecord(LeafRecord):
-    """`branch` is null, and the state `pinned`, where only a checkpoint holds the leaf."""
+    """One leaf. If only a checkpoint holds it, `branch` is null and the state is `pinned`."""
 
     branch: Text | None
     label: Text
@@ -159,7 +163,7 @@ class UndolistLeafRecord(LeafRecord):
 
 
 class UndolistRecord(Record):
-    """Every leaf of the session's tree, oldest first."""
+    """Every leaf of a session's tree, oldest first."""
 
     session: Text
     cursor: str
@@ -172,7 +176,7 @@ class UndolistRecord(Record):
 
 
 class BranchesRecord(Record):
-    """The current one first, then by last use, then the archive."""
+    """The branches of a session: the current one, the others by last use, then the archive."""
 
     session: Text
     branches: list[BranchRecord]
@@ -208,7 +212,7 @@ class DeletePreviewRecord(Record):
 
 
 class ChangeRecord(Record):
-    """A change of branches or checkpoints. Without an operation nothing had to be done."""
+    """A change of branches or checkpoints. Without an operation there was nothing to do."""
 
     session: Text
     what: Text
@@ -220,7 +224,7 @@ class ChangeRecord(Record):
 
     @classmethod
     def of(cls, session: Session, operation: Operation | None, what: str, notes: Iterable[str] = ()) -> Self:
-        """Describe a change by its operation, and where the session stands now."""
+        """Describe a change by its operation, with the session's current position."""
         graph = Graph(session.store, session.name)
         return cls(
             session=session.name,
@@ -256,7 +260,7 @@ class CheckpointRecord(Record):
 
 
 class CheckpointsRecord(Record):
-    """Oldest turn first."""
+    """The checkpoints of a session, oldest turn first."""
 
     session: Text
     checkpoints: list[CheckpointRecord]
@@ -267,7 +271,7 @@ class CheckpointsRecord(Record):
         return cls(session=graph.session, checkpoints=records)
 
 
-class PartedRecord(Record):
+class ForkPointRecord(Record):
     """The last node that two lines share."""
 
     turn: int
@@ -354,7 +358,7 @@ class ComparedChangeRecord(Record):
 
 
 class ComparedFileRecord(PathRecord):
-    """What each side did to a file, null for nothing."""
+    """The change of a file on each side, null if a side did not change the file."""
 
     a: ComparedChangeRecord | None
     b: ComparedChangeRecord | None
@@ -372,7 +376,7 @@ class ComparedFileRecord(PathRecord):
 
 class CompareRecord(Record):
     session: Text
-    parted_at: PartedRecord
+    parted_at: ForkPointRecord
     a: ComparedSideRecord
     b: ComparedSideRecord
     files: list[ComparedFileRecord]
@@ -385,7 +389,7 @@ class CompareRecord(Record):
         more: dict[str, Any] = dict(patch_fields(patch)) if patch is not None else {}
         return cls(
             session=found.session,
-            parted_at=PartedRecord.of(found),
+            parted_at=ForkPointRecord.of(found),
             a=ComparedSideRecord.of(found.a),
             b=ComparedSideRecord.of(found.b),
             files=[ComparedFileRecord.of(*row) for row in found.rows()],

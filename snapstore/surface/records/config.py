@@ -1,4 +1,4 @@
-"""The configuration file as a record, which validates all values at once."""
+"""Records of settings, and the validation of the configuration file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SettingRecord(Record):
     text: Text = Field(description="the value as a person writes it")
     default: Any
     default_text: Text
-    set: bool = Field(description="whether the file says so")
+    set: bool = Field(description="whether the file sets it")
     help: str
 
     @classmethod
@@ -69,7 +69,7 @@ class ConfigProblemRecord(Record):
 class ConfigRecord(Record):
     file: Text
     settings: list[SettingRecord]
-    problems: list[ConfigProblemRecord] = Field(description="what in the file could not be used")
+    problems: list[ConfigProblemRecord] = Field(description="faults in the file")
 
     @classmethod
     def of(cls, file: str, settings: list[SettingRecord], problems: Iterable[Problem]) -> Self:

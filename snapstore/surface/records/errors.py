@@ -9,7 +9,7 @@ from snapstore.surface.records.base import Record, Text
 
 
 class ErrorRecord(Record):
-    """An error, with whatever details it has beside these fields."""
+    """An error. Some errors have more fields, with their details."""
 
     error: str
     message: Text
@@ -19,17 +19,17 @@ class ErrorRecord(Record):
     def of(cls, error: SnapstoreError, *, hint: str | None = None) -> Self:
         """Describe an error. `hint` replaces the hint of the error itself.
 
-        A surface passes its own hint if its users have other options than those of a shell.
+        A surface passes its own hint if its users cannot follow a hint for the shell.
         """
         details = {name: _described(name, value) for name, value in error.details.items()}
         return cls(error=error.name, message=error.message, hint=error.hint if hint is None else hint, **details)
 
 
 def _described(name: str, value: Any) -> Any:
-    """Describe the objects in two kinds of errors: move conflicts and push findings.
+    """Return a detail of an error, with conflicts and findings as records.
 
-    The imports stand inside the function because almost no error has such objects. An error may also be reported when
-    little else works any more.
+    The imports are inside the function because few errors have such objects, and because an error may be reported when
+    little else works.
     """
     if name == "conflicts":
         from snapstore.surface.records.moves import ConflictRecord

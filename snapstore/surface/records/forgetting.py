@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class ReachRecord(Record):
     remote: Text
     url: Text
-    done: bool = Field(description="whether what is ours there was replaced")
-    left: list[Text] = Field(description="what there still holds it, or may")
+    done: bool = Field(description="whether this machine's refs there were replaced")
+    left: list[Text] = Field(description="what there still has the content, or may have")
     error: Text | None = None
 
     @classmethod
@@ -29,23 +29,25 @@ class ReachRecord(Record):
 
 class ForgetRecord(Record):
     dry_run: bool
-    paths: list[PlainPathRecord] = Field(description="files that were forgotten; for a turn, those that it changed")
-    turn: str | None = Field(description="the commit that the turn was")
-    versions: int = Field(description="contents that went with the files")
-    commits: int = Field(description="how many have other ids now")
-    records: int = Field(description="of turns from which something was taken out")
+    paths: list[PlainPathRecord] = Field(description="forgotten files; for a turn, the files that it changed")
+    turn: str | None = Field(description="the commit of the turn")
+    versions: int = Field(description="forgotten versions of the files")
+    commits: int = Field(description="commits that have new ids")
+    records: int = Field(description="records of turns from which content was removed")
     copies: list[PlainPathRecord] = Field(
-        description="other names of the same content, which were not forgotten; for a turn, files that other turns "
-        "hold with content that it brought"
+        description="other names of the same content, which were not forgotten; for a turn, files in other turns "
+        "with content from this one"
     )
     unsearched: list[PlainPathRecord] = Field(
-        description="files with more text than is looked for in what was said: prompts and replies may still hold some"
+        description="files too large to be searched for in full: prompts and replies may still have parts of them"
     )
-    lost_refs: list[Text] = Field(description="refs, made with git, that led to such a content itself: they go")
-    on_disk: list[PlainPathRecord] = Field(description="files still as the turn left them")
-    never_capture: list[Text] = Field(description="patterns that were added to it")
+    lost_refs: list[Text] = Field(
+        description="refs, made with git, that pointed to forgotten content: they are removed"
+    )
+    on_disk: list[PlainPathRecord] = Field(description="files on disk that are still as the turn left them")
+    never_capture: list[Text] = Field(description="patterns added to the setting never_capture")
     remotes: list[ReachRecord]
-    elsewhere: list[Text] = Field(description="where it may still be, out of reach")
+    elsewhere: list[Text] = Field(description="places out of reach that may still have the content")
 
     @classmethod
     def of(cls, forgotten: Forgotten, reached: Iterable[RemoteResult], elsewhere: list[str]) -> Self:

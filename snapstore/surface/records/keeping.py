@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 class GcRecord(Record):
-    packed_by: str = Field(description="git, or snapstore where there is none")
+    packed_by: str = Field(description="git, or snapstore if git is not installed")
     dry_run: bool
     packs_before: int
     packs_after: int
-    loose: int = Field(description="loose objects that were there")
-    objects: int = Field(description="in the packs afterwards")
+    loose: int = Field(description="loose objects before")
+    objects: int = Field(description="objects in packs afterwards")
     dropped: int
-    waiting: int = Field(description="objects that nothing refers to, too young to go")
+    waiting: int = Field(description="unreferenced objects that are too young to be dropped")
     bytes_before: int
     bytes_after: int
-    leftovers: int = Field(description="files of killed processes that were removed")
-    expired: int = Field(description="pruned branches that cannot be brought back any more")
+    leftovers: int = Field(description="removed files of killed processes")
+    expired: int = Field(description="pruned branches that can no longer be restored")
 
     @classmethod
     def of(cls, done: Collected) -> Self:
@@ -57,11 +57,11 @@ class PrunableRecord(Record):
     branch: Text
     state: str
     commit: str
-    commits: int = Field(description="those that no other branch has")
+    commits: int = Field(description="commits that no other branch has")
     used_at: str
     age_days: int
     size_bytes: int
-    kept: str | None = Field(description="why it stays")
+    kept: str | None = Field(description="why the branch stays")
 
     @classmethod
     def of(cls, one: Prunable, now: float) -> Self:
@@ -83,7 +83,7 @@ class PruneRecord(Record):
     older_seconds: int
     pruned: list[PrunableRecord]
     kept: list[PrunableRecord]
-    size_bytes: int = Field(description="what is freed once the grace time is over")
+    size_bytes: int = Field(description="bytes that are freed after the grace time")
     operations: list[int]
     undo: Text | None
 
@@ -139,10 +139,10 @@ class DiskUseRecord(Record):
     max_store_size: int
     files_bytes: int
     records_bytes: int = Field(description="conversations")
-    safety_bytes: int = Field(description="of the files, what only states saved before forced moves hold")
-    unreferenced_bytes: int = Field(description="what gc will drop")
+    safety_bytes: int = Field(description="part of files_bytes that only states saved before forced moves hold")
+    unreferenced_bytes: int = Field(description="unreferenced objects, which gc will drop")
     index_bytes: int
-    borrowed_bytes: int = Field(description="in packs that are your own repository's too")
+    borrowed_bytes: int = Field(description="packs shared with your own repository")
     sessions: list[SessionUseRecord]
     branches: list[HolderRecord]
     paths: list[PathUseRecord]
@@ -174,7 +174,7 @@ class DiskUseRecord(Record):
 
 
 class FaultRecord(Record):
-    """Something that is wrong with a store, in short; `check` tells more."""
+    """A problem of a store, in short. `check` says more."""
 
     where: Text
     message: Text
@@ -182,7 +182,7 @@ class FaultRecord(Record):
 
 class HealthRecord(Record):
     ok: bool
-    checked: bool = Field(description="whether every object was looked for")
+    checked: bool = Field(description="whether every object was verified")
     problems: list[FaultRecord]
     hook_errors: list[Text]
 

@@ -23,7 +23,7 @@ Way = Literal["merge", "markers", "force", "skip"]
 
 
 class ConflictRecord(PathRecord):
-    """A file that held something else than the turns had left in it. States read `missing`, or `file 5f3a…`."""
+    """A file that changed after the turns wrote it. A state is `missing`, or for example `file 5f3a…`."""
 
     expected: str
     found: str
@@ -46,7 +46,7 @@ class ConflictRecord(PathRecord):
 
 
 class ForkRecord(Record):
-    """A conversation that goes on from an earlier turn, and the command that takes it up."""
+    """A fork of a conversation at an earlier turn, with the command that resumes it."""
 
     event: str | None
     agent: Text
@@ -83,7 +83,7 @@ class ForkRecord(Record):
 
 
 class MoveRecord(Record):
-    """What a move did; with `preview` what it would do."""
+    """What a move did, or with `preview` what it would do."""
 
     move: str
     from_: NodeRecord = Field(validation_alias="from", serialization_alias="from")
@@ -105,8 +105,8 @@ class MoveRecord(Record):
     paths_b64: dict[Text, str]
     notes: list[Text]
     preview: bool
-    operation: int | None = Field(default=None, description="its number in `ops`")
-    safety: str | None = Field(default=None, description="the commit of what was on disk")
+    operation: int | None = Field(default=None, description="the number of the operation in `ops`")
+    safety: str | None = Field(default=None, description="the commit of what was on disk before")
     pending_fork: bool = Field(default=False, description="the agent's conversation now holds undone turns")
     fork: ForkRecord | None = None
 
@@ -142,12 +142,12 @@ class MoveRecord(Record):
         )
 
     def with_fork(self, forked: ForkResult | None) -> Self:
-        """Return the record with the fork of the conversation, or null if none was made."""
+        """Return the record with a fork of the conversation, null if there is none."""
         return self.model_copy(update={"fork": ForkRecord.of(forked) if forked is not None else None})
 
 
 class OperationRecord(Record):
-    """One move or branch change. Refs and files as [name, old, new]."""
+    """One move or branch change. Refs and files are lists of [name, old, new]."""
 
     op: int
     session: Text
@@ -162,9 +162,9 @@ class OperationRecord(Record):
     safety_ref: Text | None
     undoes: list[int]
     undone_by: int | None
-    standing: list[Text] = Field(description="folders that were there, empty, before it put files into them")
+    standing: list[Text] = Field(description="folders that existed, empty, before the move wrote files into them")
     modes: dict[Text, int] | None = Field(
-        default=None, description="permission bits of what it removed, where not everybody may read it"
+        default=None, description="permission bits of removed files that not everybody may read"
     )
 
     @classmethod
@@ -196,7 +196,7 @@ def ref_rows(operation: Operation) -> list[list[str | None]]:
 
 
 class OperationsRecord(Record):
-    """Newest first."""
+    """Operations, newest first."""
 
     operations: list[OperationRecord]
 
@@ -218,7 +218,7 @@ class RecoveryRefRecord(Record):
 
 
 class RecoveryRecord(Record):
-    """A change that was cut short, and how it ended if it was asked to end."""
+    """An interrupted change, and how recovery ended if it ran."""
 
     pending: bool
     what: Text | None

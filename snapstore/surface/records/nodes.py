@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class RenameRecord(PathRecord):
-    """The path that a renamed file had, and how it differs from what was there."""
+    """The old path of a renamed file, and how the file changed."""
 
-    similarity: int = Field(description="per cent; 100 where the content is the same")
+    similarity: int = Field(description="percent; 100 if the content is the same")
     added: int | None
     removed: int | None
 
@@ -39,10 +39,11 @@ class RenameRecord(PathRecord):
 
 
 class FileRecord(PathRecord):
-    """One file's part in a node. Counts are null for binary files, for those that are too large to compare, and where
-    nobody asked for them.
+    """The change of one file in a node.
 
-    A renamed file is two: one that came (A), and one that went (D). Each names the other."""
+    Counts are null for binary files, for files too large to compare, and if they were not requested. A renamed file is
+    two changes, one added (A) and one deleted (D), and each names the other.
+    """
 
     change: Change
     added: int | None
@@ -88,7 +89,7 @@ class LeftOutRecord(PathRecord):
 
 
 class NodeRecord(Record):
-    """One commit of a session's tree: a turn, or what other hands changed between two."""
+    """One commit of a session's tree, such as a turn or edits between turns."""
 
     seq: int
     turn: int | None
@@ -149,7 +150,9 @@ class ShowRecord(NodeRecord):
     tool_calls: list[Any]
     lines: list[Text] = Field(default=[], description="the raw lines of the agent's conversation")
     conversation: dict[str, Any] | None = Field(default=None, description="the agent's ids for session and prompt")
-    unknown: list[Any] = Field(default=[], description="of an imported turn: what the conversation could not tell")
+    unknown: list[Any] = Field(
+        default=[], description="for an imported turn, changes that the conversation does not show"
+    )
     patch: Text
     patch_b64: str | None = Field(default=None, description="present when the patch is not UTF-8")
 
@@ -177,7 +180,7 @@ def agent_ids(node: Node) -> dict[str, Any] | None:
 
 
 class LogRecord(Record):
-    """Nodes oldest first."""
+    """The nodes of a line, oldest first."""
 
     session: Text
     branch: Text
@@ -190,7 +193,7 @@ class LogRecord(Record):
 
 
 class SideRecord(Record):
-    """One side of a difference: a node, or the disk (then without a commit)."""
+    """One side of a diff: a node, or the disk, which has no commit."""
 
     address: Text | None
     turn: int | None

@@ -32,7 +32,7 @@ class ArchivedToolCallRecord(Record):
 
     @classmethod
     def of(cls, call: dict[str, Any]) -> Self:
-        """Describe a tool call of a turn's record, without fields that are not strings."""
+        """Describe a tool call of a record, without fields that are not strings."""
         told: dict[str, Any] = {name: call[key] for key, name in _CALL.items() if isinstance(call.get(key), str)}
         return cls(type=call["type"], **told)
 
@@ -88,7 +88,7 @@ class UndoBranchRecord(Record):
 
 
 class UndoStateRecord(Record):
-    """Turns are counted from 1; 0 is before the first. With one line only there are no branches."""
+    """The undo state. Turns count from 1, and 0 is before the first. A single line has no branches."""
 
     sessionId: Text
     currentTurnIndex: int
@@ -126,8 +126,10 @@ class UndoStateRequest(Request):
 
 
 class FileRequest(Request):
-    filePath: Text = Field(description="from the root, or in full")
-    sessionId: Text | None = Field(default=None, description="whose turn it becomes; else the active session's")
+    filePath: Text = Field(description="relative to the root, or absolute")
+    sessionId: Text | None = Field(
+        default=None, description="the session that gets the turn; default: the active session"
+    )
     expected: Commit | None = None
 
 
@@ -143,7 +145,7 @@ class WriteFileRequest(FileRequest):
 
 
 class DeleteFileRequest(FileRequest):
-    content: Text | None = Field(default=None, description="what it must hold to be deleted")
+    content: Text | None = Field(default=None, description="the content that the file must have to be deleted")
 
 
 class VerifyRequest(Request):

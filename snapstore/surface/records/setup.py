@@ -37,8 +37,10 @@ class ServerRecord(Record):
 
 
 class DaemonRecord(Record):
-    """The warm process of this user and installation. The optional fields are there when it runs;
-    `started_at` and `served` only when it answers."""
+    """The warm process of this user and installation.
+
+    The optional fields are present if it runs, `started_at` and `served` only if it answers.
+    """
 
     running: bool
     version: str

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class RemoteRecord(Record):
     name: Text
     url: Text
-    auto: bool = Field(description="whether every turn goes there by itself")
+    auto: bool = Field(description="whether every turn is pushed there automatically")
 
     @classmethod
     def of(cls, remote: Remote) -> Self:
@@ -48,7 +48,7 @@ class RemoteChangeRecord(Record):
 
 
 class PushedRefRecord(Record):
-    """`ref` is its name here, null for what has none; `from` is null for a ref that is new there."""
+    """A pushed ref. `ref` is its name here, if it has one; `from` is null if the ref is new there."""
 
     ref: Text | None
     there: Text
@@ -67,9 +67,9 @@ class PushRecord(Record):
     objects: int
     turns: int
     updates: list[PushedRefRecord]
-    names: dict[str, Text] = Field(description="what each of our refs is called there")
+    names: dict[str, Text] = Field(description="the name there of each local ref")
     attempts: int
-    remarks: list[Text] = Field(default=[], description="what the look for secrets could not do")
+    remarks: list[Text] = Field(default=[], description="searches for secrets that could not be done")
 
     @classmethod
     def of(cls, pushed: Pushed) -> Self:
@@ -115,8 +115,8 @@ class PullRecord(Record):
     objects: int
     turns: int
     updates: list[PulledRefRecord]
-    dropped: list[Text] = Field(description="refs here that were renamed or archived there: another holds all of it")
-    kept: list[Text] = Field(description="refs that went back or away there, and stay here")
+    dropped: list[Text] = Field(description="refs removed here, because they were renamed or archived there")
+    kept: list[Text] = Field(description="refs that were rewound or deleted there, and stay here")
     refused_records: int
 
     @classmethod
@@ -135,13 +135,13 @@ class PullRecord(Record):
 
 
 class AttachRecord(Record):
-    """A store made from a remote, or one that joined it."""
+    """A store that was created from a remote, or that joined one."""
 
     root: Text
     store: Text
     session: Text | None
     joined: bool
-    files: int = Field(description="written into the folder")
+    files: int = Field(description="files written into the folder")
     pull: PullRecord | None
 
     @classmethod
@@ -162,7 +162,7 @@ class ExportRecord(Record):
     refs: dict[str, str]
     objects: int
     size_bytes: int
-    remarks: list[Text] = Field(default=[], description="what the look for secrets could not do")
+    remarks: list[Text] = Field(default=[], description="searches for secrets that could not be done")
 
     @classmethod
     def of(cls, done: Exported) -> Self:
@@ -171,7 +171,7 @@ class ExportRecord(Record):
 
 
 class FindingRecord(Record):
-    """Something that looks like a secret, and where. Never the secret itself."""
+    """Something that looks like a secret, and its place. Never the secret itself."""
 
     rule: Text
     kind: str
@@ -181,7 +181,7 @@ class FindingRecord(Record):
     path: Text | None
     where: Text
     line: int | None
-    masked: str | None = Field(description="how long it is")
+    masked: str | None = Field(description="the length of the secret")
     fingerprint: str = Field(description="the word that `--allow` takes")
 
     @classmethod

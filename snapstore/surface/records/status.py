@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OpenTurnRecord(Record):
-    """A turn between its begin and its end."""
+    """A turn that has begun and not ended."""
 
     session: Text
     prompt: Text
@@ -60,13 +60,13 @@ class OpenTurnRecord(Record):
 
 
 class RevertRecord(Record):
-    """From where on the conversation is taken back: its first undone turn."""
+    """The first undone turn: the conversation counts as undone from there on."""
 
     turn: int | None
     commit: str
     message_id: Text | None
     prompt: Text
-    turns: int = Field(description="how many are undone")
+    turns: int = Field(description="the number of undone turns")
 
     @classmethod
     def of(cls, reverted: FirstUndoneTurn) -> Self:
@@ -80,13 +80,13 @@ class RevertRecord(Record):
 
 
 class ConversationRecord(Record):
-    """Where the agent's conversation stands."""
+    """The state of the agent's conversation."""
 
     agent: Text
     id: Text
-    materialized: bool = Field(description="whether it holds anything that is not undone")
+    materialized: bool = Field(description="whether any turn of it is not undone")
     pending_fork: bool
-    awaiting: bool = Field(description="a fork was asked for, and the agent has yet to name it")
+    awaiting: bool = Field(description="a fork was requested, and the agent has not named it yet")
     parent: Text | None
     fork_turn: int | None
     title: Text | None
@@ -137,7 +137,7 @@ class StatusRecord(Record):
     warm_process: int | None = Field(default=None, description="the process id of the warm process, if one runs")
 
     def with_warm_process(self, pid: int | None) -> Self:
-        """Return the record with the warm process's pid, which only a command looks up.
+        """Return the record with the warm process's pid, which only commands look up.
 
         The page never asks: its polling would keep the warm process alive.
         """
@@ -177,7 +177,7 @@ class StatusRecord(Record):
 
 
 class ProblemRecord(Record):
-    """Something that is wrong with a store, with the fields of the error that told of it, where one did."""
+    """A problem of a store, with the fields of the error that reported it, if one did."""
 
     where: Text
     message: Text

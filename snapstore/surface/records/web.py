@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.search import Hit
     from snapstore.timeline.moves.three_way import ThreeWay
 
-Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$", description="the cursor's commit as last seen")]
+Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$", description="the cursor's commit, as last seen")]
 Address = Annotated[Text, Field(description="`5`, `#12`, a branch, a checkpoint, `name:5`, `@` or a commit")]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 MoveKind = Literal["undo", "redo", "goto", "switch", "revert", "apply", "restore"]
@@ -42,31 +42,35 @@ class Request(BaseModel):
 
 
 class Expecting(Request):
-    """A change: refused as stale when the session stands elsewhere by now."""
+    """A requested change, refused as stale if the session has moved meanwhile."""
 
     expected: Commit
 
 
 class MoveRequest(Request):
     move: MoveKind
-    expected: Commit | None = Field(default=None, description="may be left out of a preview only")
-    to: Commit | None = Field(default=None, description="where a preview said that it leads; refused as stale if not")
-    branch: Text | None = Field(default=None, description="and on which branch")
-    count: Count | None = Field(default=None, description="for undo and redo; 1 when left out")
-    all: bool = Field(default=False, description="for redo: all that is undone")
+    expected: Commit | None = Field(default=None, description="optional for a preview")
+    to: Commit | None = Field(
+        default=None, description="the target that a preview showed; with another one the move is refused as stale"
+    )
+    branch: Text | None = Field(default=None, description="the branch that a preview showed, likewise")
+    count: Count | None = Field(default=None, description="for undo and redo; default 1")
+    all: bool = Field(default=False, description="for redo: all undone turns")
     address: Address | None = None
-    paths: list[Text] = Field(default=[], max_length=10_000, description="for restore; below the root")
+    paths: list[Text] = Field(default=[], max_length=10_000, description="for restore: paths below the root")
     scope: Literal["both", "files", "conversation"] = "both"
     exact: bool = False
     on_conflict: Literal["refuse", "merge", "markers", "force", "skip"] = "refuse"
-    ours: list[Text] = Field(default=[], max_length=10_000, description="conflicting files that stay as they are")
-    theirs: list[Text] = Field(default=[], max_length=10_000, description="conflicting files that are replaced")
-    merge: list[Text] = Field(default=[], max_length=10_000, description="conflicting files that are merged")
-    markers: list[Text] = Field(default=[], max_length=10_000, description="and those that may get conflict markers")
+    ours: list[Text] = Field(default=[], max_length=10_000, description="conflicting files to keep")
+    theirs: list[Text] = Field(default=[], max_length=10_000, description="conflicting files to overwrite")
+    merge: list[Text] = Field(default=[], max_length=10_000, description="conflicting files to merge")
+    markers: list[Text] = Field(
+        default=[], max_length=10_000, description="conflicting files to merge, with conflict markers if needed"
+    )
     seen: dict[Text, Text] = Field(
         default={},
         max_length=10_000,
-        description="as what a conflicting file was `found` when its way was chosen; now something else, it is refused",
+        description="the `found` state of each conflicting file when its choice was made; if changed, the move is refused",
     )
 
 
@@ -94,10 +98,12 @@ class PageSessionsRecord(Record):
 
 
 class PageTreeRecord(TreeRecord):
-    expected: str = Field(description="to be sent with changes")
+    expected: str = Field(description="to be sent with requests for changes")
     turn: int = Field(description="the number of the last turn at or before the cursor")
-    max_branches: int = Field(description="listed ones, 0 for any number; past it the oldest goes to the archive")
-    warn_branches: int = Field(description="how many are worth a warning")
+    max_branches: int = Field(
+        description="the limit of listed branches, above which the oldest is archived; 0: no limit"
+    )
+    warn_branches: int = Field(description="warn at this many listed branches; 0: never")
 
     @classmethod
     def for_page(cls, graph: Graph, branches: Iterable[Branch], store: Store) -> Self:
@@ -112,7 +118,7 @@ class PageTreeRecord(TreeRecord):
 
 
 class PageNodeRecord(NodeRecord):
-    """A node with its conversation, without its patch and its raw lines."""
+    """A node with its conversation, but without its patch and its raw lines."""
 
     replies: list[Any]
     thinking: list[Any]
@@ -133,7 +139,7 @@ class PageNodeRecord(NodeRecord):
 
 
 class CompactionRecord(Record):
-    """The last turn after a node that came after a compaction; nulls where none did."""
+    """The last turn after a node that follows a compaction, or nulls."""
 
     commit: str | None
     turn: int | None
@@ -151,11 +157,11 @@ class DiffSideRecord(Record):
     oid: str
     size: int
     type: str = Field(description="text, binary, link, image/png, image/jpeg, image/gif or image/webp")
-    stored: bool = Field(description="whether /api/blobs has it; a file that is on disk only has no blob yet")
+    stored: bool = Field(description="whether /api/blobs has the content; a file that is only on disk has no blob yet")
 
 
 class PageDiffRecord(Record):
-    """With a path that file, its patch and its two sides; without one the files."""
+    """A diff: the list of files, or with a path one file, its patch and both sides."""
 
     session: Text
     a: Text
@@ -173,7 +179,7 @@ class PageDiffRecord(Record):
     patch_b64: str | None = None
     rows: list[tuple[DiffKind, int | None, int | None, Text]] = Field(
         default=[],
-        description="the lines of the patch, to be painted: kind, number before, number after, text without its sign",
+        description="the lines of the patch: kind, line number before, line number after, text without its sign",
     )
     old: DiffSideRecord | None = None
     new: DiffSideRecord | None = None
@@ -231,7 +237,7 @@ class HitRecord(Record):
 
 
 class SearchRecord(Record):
-    """Newest first."""
+    """The hits of a search, newest first."""
 
     hits: list[HitRecord]
 
@@ -241,7 +247,7 @@ class SearchRecord(Record):
 
 
 class MergeRecord(PathRecord):
-    """A file's three sides, null where missing or no text; `merged` has markers unless it is clean."""
+    """The three sides of a file, null if missing or not text. `merged` has markers unless `clean`."""
 
     base: Text | None
     mine: Text | None
@@ -282,10 +288,10 @@ class DeleteRequest(Expecting):
 class CheckpointRequest(Expecting):
     name: Text
     address: Address = "@"
-    force: bool = Field(default=False, description="move a name that is taken")
+    force: bool = Field(default=False, description="move an existing checkpoint of this name")
 
 
 class ForkRequest(Expecting):
     address: Address = "@"
     title: Text | None = None
-    compacted: bool = Field(default=False, description="from before a compaction too, from the lines that were kept")
+    compacted: bool = Field(default=False, description="fork even from before a compaction, from the recorded lines")
