@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from snapstore.surface.tree_layout import Row
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.tui.snapshot import Snapshot
+from snapstore.tui.snapshot import Snapshot
 
 
 class Folds:

@@ -14,8 +14,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from textual import events, work
-from textual.app import App
-from textual.reactive import reactive
 from textual.screen import Screen
 
 from snapstore.api import Session, Store
@@ -28,19 +26,15 @@ from snapstore.tui.move_steps import PlannedMove, WantedMove, carry_out, preview
 from snapstore.tui.screens.ask import AskingScreen
 from snapstore.tui.screens.conflicts import ConflictScreen
 from snapstore.tui.screens.plan import PlanScreen
-from snapstore.tui.snapshot import Snapshot
+from snapstore.tui.tree_app import TreeApp
 
 T = TypeVar("T")
 
 LOOK_EVERY = 0.05  # seconds between checks whether a screen has been closed
 
 
-class MoveController(App[None]):
-    selected: reactive[bytes | None] = reactive(None, init=False)  # the selected node; None for a folded run
-    marked: reactive[bytes | None] = reactive(None, init=False)
-    snapshot: Snapshot
-    clock: Callable[[], float]
-    reading_time = 0.4  # seconds without a key before the next key counts as an answer to what was just shown
+class MoveController(TreeApp):
+    """Runs the moves and changes that keys and screens request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,15 +44,8 @@ class MoveController(App[None]):
         self._under_way = 0
         self._run = 0  # number of the current run of keys; a move that fails or asks a person ends the run
 
-    # Implemented by the app.
-
     def say(self, text: str, error: bool = False) -> None:
-        raise NotImplementedError
-
-    def store(self, *, recover: bool = True) -> AbstractContextManager[Store]:
-        raise NotImplementedError
-
-    async def refresh_snapshot(self, select: bytes | None = None) -> None:
+        """Show a text in the status line."""
         raise NotImplementedError
 
     def hears(self, event: events.Key) -> bool:

@@ -6,22 +6,18 @@ The rules are those of the timeline. The steps run on threads, and each one open
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
 
 from snapstore.agents.fork import next_steps
+from snapstore.api import Session, Store
 from snapstore.base.text import files_text, first_line, safe, shorten
 from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.surface.move_request import MakePlan, MoveRequest, execute, get_ready, plan_move
 from snapstore.surface.wording import headline, intent, needs_confirmation, place, turns_text
+from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import BOTH, FILES, REMOVE, WRITE, Plan, Policy, state_text
 
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from snapstore.api import Session, Store
-    from snapstore.timeline.moves.moved import Moved
-
-    Opened = Callable[[], AbstractContextManager[Store]]
+Opened = Callable[[], AbstractContextManager[Store]]
 
 LONGEST_PROMPT = 60
 
@@ -72,7 +68,7 @@ def preview(opened: Opened, name: str, seen: bytes, wanted: WantedMove, policy: 
         session = store.session(name)
         request = MoveRequest[None](wanted.make, policy or Policy(), expected=seen.hex())
         if get_ready(session, request):
-            hint = "Nothing else was done. PlannedMove again, then repeat the move."
+            hint = "Nothing else was done. Look again, then repeat the move."
             raise Conflict("the interrupted turn is now closed, and is the last turn", hint, stale=True)
         found = PlannedMove(session, wanted, plan := plan_move(session, request), request)
         if not plan.nothing_to_do:

@@ -9,23 +9,19 @@ from __future__ import annotations
 import asyncio
 import json
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 
 from textual.widgets import Input
 
+from snapstore.api import Store
 from snapstore.base.text import quote
 from snapstore.errors import SnapstoreError
+from snapstore.git.repository import Shadow
 from snapstore.timeline.history.nodes import parent_tree
 from snapstore.tui.screens.line import LineScreen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
-
-    from snapstore.api import Store
-    from snapstore.git.repository import Shadow
-    from snapstore.tui.search_index import Words
-    from snapstore.tui.snapshot import Snapshot
+from snapstore.tui.search_index import Words
+from snapstore.tui.snapshot import Snapshot
 
 _AT_ONCE = 250  # nodes to read before the hits so far are shown
 _LONGEST = 20_000  # characters of a prompt that are searched

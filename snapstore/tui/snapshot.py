@@ -6,21 +6,14 @@ A snapshot is made on a thread. No lock is held while a person looks at it, and 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 
-from snapstore.surface.tree_layout import folded, lanes, listed, onward
+from snapstore.api import Store
+from snapstore.surface.tree_layout import Row, folded, lanes, listed, onward
 from snapstore.surface.tree_rows import CURRENT, NEWEST, NEXT
-from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.graph import Graph, GraphNode
 from snapstore.tui.search_index import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from snapstore.api import Store
-    from snapstore.surface.tree_layout import Row
-    from snapstore.timeline.history.graph import GraphNode
-
 
 UNPROMPTED = ("baseline", "edits")  # kinds of nodes without a prompt: their subjects are generated
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.worker import WorkType
@@ -14,11 +14,9 @@ from snapstore.tui.move_keys import MoveKeys
 from snapstore.tui.screens.help import HelpScreen
 from snapstore.tui.search import Search, SearchScreen
 from snapstore.tui.search_index import Words
+from snapstore.tui.snapshot import Snapshot
 from snapstore.tui.terminal.themes import THEMES, other
 from snapstore.tui.widgets.tree import TreeView
-
-if TYPE_CHECKING:
-    from snapstore.tui.snapshot import Snapshot
 
 _LONGEST_COUNT = 6  # digits
 

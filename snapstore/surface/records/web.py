@@ -70,7 +70,7 @@ class MoveRequest(Request):
     seen: dict[Text, Text] = Field(
         default={},
         max_length=10_000,
-        description="the `found` state of each conflicting file when its choice was made; if changed, the move is refused",
+        description="the `found` state of each conflicting file when it was chosen; if changed, the move is refused",
     )
 
 

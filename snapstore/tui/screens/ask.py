@@ -6,15 +6,13 @@ answer to it, and neither are keys that follow them without a pause.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from textual import events
 from textual.timer import Timer
 
 from snapstore.tui.screens.overlay import Overlay
-
-if TYPE_CHECKING:
-    from snapstore.tui.move_keys import MoveKeys
+from snapstore.tui.tree_app import TreeApp
 
 T = TypeVar("T")
 
@@ -26,7 +24,7 @@ class AskingScreen(Overlay[T]):
     AskingScreen #keys { visibility: hidden; }
     AskingScreen.-hears #keys { visibility: visible; }
     """
-    app: MoveKeys
+    app: TreeApp
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ Nothing is written before all conflicts are resolved. What is on disk is saved f
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual import work
@@ -24,12 +24,10 @@ from snapstore.timeline.moves.plan import FORCE, MARKERS, MERGE, SKIP, PathMove
 from snapstore.timeline.moves.three_way import ThreeWay, three_way
 from snapstore.tui.move_steps import PlannedMove, trouble
 from snapstore.tui.screens.ask import AskingScreen
+from snapstore.tui.tree_app import TreeApp
 from snapstore.tui.widgets.lines import Lines, LinesView, styled
 from snapstore.tui.widgets.patch import TextLines, changes_of, language_of
 from snapstore.tui.widgets.pick_list import PickList
-
-if TYPE_CHECKING:
-    from snapstore.tui.move_keys import MoveKeys
 
 SHORT = {SKIP: "mine", FORCE: "theirs", MERGE: "merge", MARKERS: "markers"}
 WORDS = {SKIP: "keep mine", FORCE: "take theirs", MERGE: "merge", MARKERS: "merge, with markers"}
@@ -63,7 +61,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
     ConflictScreen #keys { color: $quiet; height: auto; }
     """
     VERTICAL_BREAKPOINTS = None  # inherited from the app
-    app: MoveKeys
+    app: TreeApp
 
     def __init__(self, planned: PlannedMove, notice: str = "") -> None:
         super().__init__()

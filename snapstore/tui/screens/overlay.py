@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen
 
-if TYPE_CHECKING:
-    from snapstore.tui.move_keys import MoveKeys
+from snapstore.tui.tree_app import TreeApp
 
 T = TypeVar("T")
 
@@ -20,7 +19,7 @@ class Overlay(ModalScreen[T]):
     """
 
     VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-tiny"), (12, "-low"), (24, "-roomy")]  # noqa: RUF012
-    app: MoveKeys
+    app: TreeApp
     DEFAULT_CSS = """
     Overlay.-tiny .box, Overlay.-low .box {
         width: 100%; max-width: 100%; height: 100%; max-height: 100%; border: none; padding: 0;

@@ -6,7 +6,7 @@ Such a move undoes or redoes more than one turn, removes a file, resolves a conf
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -19,10 +19,8 @@ from snapstore.surface.wording import action_word, by_urgency, remark
 from snapstore.timeline.moves.plan import CONFLICT, CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.tui.move_steps import PlannedMove
 from snapstore.tui.screens.ask import AskingScreen
+from snapstore.tui.tree_app import TreeApp
 from snapstore.tui.widgets.lines import LinesView, styled
-
-if TYPE_CHECKING:
-    from snapstore.tui.move_keys import MoveKeys
 
 _COLOURS = {CONFLICT: "$error", REMOVE: "$error", SKIPPED: "$warning", KEPT: "$quiet", WRITE: "$success"}
 MOST_ROWS = 1000
@@ -49,7 +47,7 @@ class PlanScreen(AskingScreen[bool]):
     PlanScreen.-tiny.-stale #what { display: none; }
     PlanScreen Button { margin: 0 2 0 0; }
     """
-    app: MoveKeys
+    app: TreeApp
 
     def __init__(self, planned: PlannedMove) -> None:
         super().__init__()

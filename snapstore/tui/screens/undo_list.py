@@ -5,16 +5,14 @@ Enter selects one, and changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from snapstore.surface.undo_list import ends, table
 from snapstore.tui.screens.pick import PickScreen
+from snapstore.tui.snapshot import Snapshot
 from snapstore.tui.widgets.lines import styled
-
-if TYPE_CHECKING:
-    from snapstore.tui.snapshot import Snapshot
 
 _STYLES = {"current": "bold $here", "archived": "$quiet"}
 

@@ -11,10 +11,7 @@ from textual.widgets import Static
 
 from snapstore.base.text import cells, clip, safe
 from snapstore.surface.tree_rows import OPEN, whose
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.tui.snapshot import Snapshot
+from snapstore.tui.snapshot import Snapshot
 
 # In the order of display, each with its priority: in a narrow terminal the highest numbers are dropped first.
 KEYS = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from threading import Event
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual import work
@@ -16,12 +16,10 @@ from textual.timer import Timer
 
 from snapstore.base.text import files_text, safe
 from snapstore.tui.move_steps import trouble
+from snapstore.tui.snapshot import Snapshot
+from snapstore.tui.tree_app import TreeApp
 from snapstore.tui.widgets.lines import LinesView, styled
 from snapstore.tui.widgets.patch import PatchLines
-
-if TYPE_CHECKING:
-    from snapstore.tui.move_keys import MoveKeys
-    from snapstore.tui.snapshot import Snapshot
 
 PAUSE = 0.06  # seconds that a selection must last before it is compared
 CURRENT, PARENT, MARKED = "current", "parent", "marked"
@@ -37,7 +35,7 @@ class DiffView(LinesView):
     DEFAULT_CSS = """
     DiffView { padding: 0 1; }
     """
-    app: MoveKeys
+    app: TreeApp
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from threading import Event
-from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.highlight import HighlightTheme, highlight
 
+from snapstore.api import Session
 from snapstore.base.text import cells, files_text, safe
 from snapstore.git.diff.patch import patch
 from snapstore.git.diff.patch_lines import SIGNS, DiffLine, walk
@@ -17,9 +17,6 @@ from snapstore.surface.describe import change_text
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import FileChange, file_changes
 from snapstore.tui.widgets.lines import styled
-
-if TYPE_CHECKING:
-    from snapstore.api import Session
 
 MOST_LINES = 20_000
 MOST_OF_A_FILE = 4_000

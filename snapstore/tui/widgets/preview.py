@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from threading import Event
-from typing import TYPE_CHECKING
 
 from textual import work
 from textual.content import Content
 from textual.timer import Timer
 
+from snapstore.api import Store
 from snapstore.base.text import and_more, files_text, path_text, safe_lines
 from snapstore.surface.describe import FOUND_BY, calls, change_text, git_moves, listed, when, who
 from snapstore.timeline.history.nodes import FileChange, Node, counted, read_node
 from snapstore.tui.move_steps import trouble
+from snapstore.tui.snapshot import Snapshot
+from snapstore.tui.tree_app import TreeApp
 from snapstore.tui.widgets.lines import LONGEST, LinesView, styled
-
-if TYPE_CHECKING:
-    from snapstore.api import Store
-    from snapstore.tui.move_keys import MoveKeys
-    from snapstore.tui.snapshot import Snapshot
 
 PAUSE = 0.04  # seconds that a selection must last before it is read
 AGES_EVERY = 10.0
@@ -39,7 +36,7 @@ class Preview(LinesView):
     DEFAULT_CSS = """
     Preview { padding: 0 1; overflow-x: hidden; }
     """
-    app: MoveKeys
+    app: TreeApp
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(wrap=True, id=id)

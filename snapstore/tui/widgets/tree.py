@@ -5,27 +5,22 @@ Only the rows in view are ever painted.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from snapstore.surface import tree_rows
-from snapstore.surface.tree_layout import Glyphs
+from snapstore.surface.tree_layout import Glyphs, Row
 from snapstore.surface.tree_rows import Painter
 from snapstore.tui.folds import Folds, is_selectable, key_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import ClassVar
-
-    from textual import events
-
-    from snapstore.surface.tree_layout import Row
-    from snapstore.tui.snapshot import Snapshot
+from snapstore.tui.snapshot import Snapshot
 
 _ROLES = (*tree_rows.ROLES, "selected", "marked", "found")
 _SEARCHED = (tree_rows.PROMPT, tree_rows.BRANCH, tree_rows.CHECKPOINT, tree_rows.QUIET)
