@@ -379,7 +379,7 @@ def test_back_on_the_old_line_its_own_session_is_resumed(agent: Talking, root: P
     assert f"Continue with the agent from here: `claude --resume {ID}`" in snapstore(root, "switch", "main", "-y")
     assert (root / "f3.txt").exists()
     said = snapstore(root, "switch", "main-2", "-y")
-    assert "Go on with" not in said  # spoken with last, and there already
+    assert "Continue with" not in said  # spoken with last, and there already
     snapstore(root, "switch", "main", "-y")
     agent.start("resume")
     with Store.open(root) as store:
@@ -615,7 +615,7 @@ def test_agents_that_cannot_fork_say_why(kind: Any, root: Path) -> None:
     assert "cannot be undone" in json.loads(out)["message"]
     for _ in range(2):
         out = snapstore(root, "status")
-        assert "go back in it there" in out and "`snapstore fork`" not in out
+        assert "rewind it in the agent" in out and "`snapstore fork`" not in out
         snapstore(root, "undo", "-y")
 
 

@@ -422,7 +422,7 @@ def test_an_agent_in_the_home_folder_is_let_be_and_status_says_why(nobodys_home:
     Claude(nobodys_home).whole_turn("At home", [("a.txt", "1\n")])
     told = snap(nobodys_home, "status", status=13).stderr
     assert "is your home folder" in told
-    assert "`snapstore init` says what can be done" in told
+    assert "`snapstore init` says what to do" in told
     assert "--anyway" in snap(nobodys_home, "init", status=15).stderr
 
 

@@ -280,7 +280,7 @@ def test_show_tells_how_your_own_repository_moved(root: Path, git: Callable[...,
     git(root, "checkout", "-qb", "topic")
     write(root, b="2")
     git(root, "add", "b")
-    assert "your own git repository moved" in snap(root, "turn", "end").stdout
+    assert "your own git repository changed" in snap(root, "turn", "end").stdout
     said = snap(root, "show").stdout
     assert "HEAD went from main to topic" in said
     assert "branch topic was created at " in said
@@ -300,7 +300,12 @@ def test_show_names_what_was_left_out_and_first_seen(root: Path) -> None:
     assert "[1 left out]" in snap(root, "log").stdout
     said = snap(root, "show").stdout
     assert "Left out:\n  large  larger than max_file_size\n" in said
-    assert "state before is unknown:\n  secret\n" in said
+    assert (
+        "earlier state unknown:\
+  secret\
+"
+        in said
+    )
     document = snap_json(root, "show", "--json")
     assert document["left_out"] == [{"path": "large", "why": "larger than max_file_size"}]
     assert document["first_seen"] == ["secret"]

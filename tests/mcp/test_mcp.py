@@ -109,7 +109,7 @@ def test_the_tools_say_what_they_do_what_they_destroy_and_which_only_look(told: 
             assert tool.annotations.read_only_hint is (name in LOOKS)
             told_of = tool.description
             assert "  " not in told_of and "\n" not in told_of
-            assert ("Changes nothing." if name in LOOKS else "Nothing is destroyed") in told_of
+            assert ("Changes nothing." if name in LOOKS else "Nothing is lost") in told_of
             assert len(told_of) < 300
 
     talk(told, story)

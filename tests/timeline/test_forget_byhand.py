@@ -130,7 +130,7 @@ def test_a_tag_of_the_very_content_goes_and_is_named(root: Path, history: Store)
     wanted = ["refs/tags/blob", "refs/tags/told"]
     assert sorted(snap_json(root, "forget", "key", "--dry-run", "--json")["lost_refs"]) == wanted
     said = snap(root, "forget", "key", "--yes").stdout
-    assert all(f"{name} leads to nothing else" in said for name in wanted)
+    assert all(f"{name} points to nothing else" in said for name in wanted)
     with Store.open(root) as store:
         assert not set(wanted) & set(all_refs(store))
         assert_gone(store)

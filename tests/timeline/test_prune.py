@@ -597,7 +597,7 @@ def test_saved_states_on_the_command_line(root: Path) -> None:
     snap(root, "redo")
     (root / "file").write_text("mine\n" * 1000)
     snap(root, "undo", "--force", "--yes")
-    assert "of it saved before a forced move: `snapstore prune --safety`" in snap(root, "du").stdout
+    assert "of that, saved before a forced move: `snapstore prune --safety`" in snap(root, "du").stdout
     assert snap_json(root, "du", "--json")["safety_bytes"] > 0
     assert "Would prune 1 saved state" in snap(root, "prune", "--safety", "--older", "0", "--dry-run").stdout
     document = snap_json(root, "prune", "--safety", "--older", "0", "--json")

@@ -33,7 +33,7 @@ def test_numbers_of_use_at_the_command_line(store: Store, root: Path) -> None:
     assert found["size_bytes"] > 0 and found["health"]["ok"] and found["health"]["hook_errors"] == []
     assert [" ".join(line.split()) for line in snap(root, "stats").stdout.splitlines()[:5]] == [
         "3 sessions",
-        "33.3 % of them went back 1 of 3",
+        "33.3 % of them rewound 1 of 3",
         "1.33 branches per session 4 in all",
         "4 moves",
         "25 % of them undone 1 of 4",

@@ -146,7 +146,7 @@ async def test_a_file_that_changes_while_its_conflict_is_looked_at_is_shown_agai
         await press(pilot, "T")
         write(edited.root / "clashes", "newer still\n")
         await press(pilot, "enter")
-        await until(pilot, lambda: "changed while you looked" in screen_text(pilot.app))
+        await until(pilot, lambda: "changed meanwhile" in screen_text(pilot.app))
         assert texts(edited)[1] == "newer still\n"
         await rest(pilot)
         assert "+newer still" in screen_text(pilot.app)

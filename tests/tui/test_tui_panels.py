@@ -173,7 +173,7 @@ async def test_the_first_node_and_equal_ones_have_nothing_to_show(project: Proje
         await press(pilot, "d")
         await until(pilot, lambda: "No differences." in diff(pilot).plain)
         await press(pilot, "G", "d")
-        await until(pilot, lambda: "nothing before it" in diff(pilot).plain)
+        await until(pilot, lambda: "Nothing comes before this one" in diff(pilot).plain)
 
 
 @in_terminal

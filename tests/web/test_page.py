@@ -244,7 +244,7 @@ def test_turns_of_another_machine_say_so(tmp_path: Path, chromium: Any, monkeypa
         shown = sight.page.locator("#sessions .owner, #panel .owner")
         sight.view("Branches")
         until(lambda: shown.count() > 0)
-        assert shown.first.get_attribute("title") == "Of the machine ada"
+        assert shown.first.get_attribute("title") == "From the machine ada"
 
 
 def test_a_server_that_goes_is_told(story: Story, root: Path, chromium: Any) -> None:

@@ -157,7 +157,7 @@ def test_before_a_compaction_there_is_no_rewind(story: Story, opened: Open) -> N
     sight.says(dialog, "Turn 3 is before a compaction (at turn 6)")
     create = sight.button("Create Branch", dialog)
     assert create.is_disabled()
-    dialog.get_by_label("Branch from the lines that were kept").check()
+    dialog.get_by_label("Branch anyway, from the recorded lines").check()
     assert not create.is_disabled()
     sight.button("Cancel", dialog).click()
     dialog = sight.menu(6, "Rewind to this turn")
@@ -215,7 +215,7 @@ def test_many_branches_are_warned_about(story: Story, opened: Open) -> None:
         story.turn(f"Way {number}", {})
     sight = opened()
     panel = sight.view("Branches")
-    sight.says(panel, "16 branches: from 20 on, the oldest goes to the archive by itself.")
+    sight.says(panel, "16 branches: above 20, the oldest is archived automatically.")
     shown = [sight.text(card) for card in panel.locator(".card p").all()]
     wanted = [*(f"Way {number}" for number in reversed(range(15))), "Prompt 5"]
     assert [next(name for name in wanted if f"{name} ·" in text) for text in shown] == wanted, (

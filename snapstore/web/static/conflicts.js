@@ -84,7 +84,7 @@ function told({ changed_by: who, found, wanted }) {
 
 function sides(dialog, item) {
   const box = h("div", { class: "sides" }, h("p", { class: "muted" }, "Reading…"));
-  merge(dialog.session, { ...dialog.request(), path: item.path }).then(
+  merge(dialog.session, { ...dialog.withChoices(), path: item.path }).then(
     (found) => {
       const pane = (title, text, missing) =>
         h(

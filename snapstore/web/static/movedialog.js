@@ -94,7 +94,7 @@ export class MoveDialog {
       pathName(path),
     ];
     // From the disk to the result of the move: with choices made, this is not a diff of two nodes.
-    const shown = (path) => diffView(path, api.previewDiff(this.session, { ...this.request(), path }));
+    const shown = (path) => diffView(path, api.previewDiff(this.session, { ...this.withChoices(), path }));
     const rows = paths
       .slice(0, SHOWN)
       .map((path) =>
@@ -143,7 +143,7 @@ export class MoveDialog {
   }
 
   /** Returns the request with the person's choice for each conflict. */
-  request() {
+  withChoices() {
     const of = (way) => [...this.choices].filter(([, choice]) => choice === way).map(([path]) => path);
     const found = asked(this.request, this.at);
     if (this.choices.size && found.scope !== "conversation") {
@@ -172,7 +172,7 @@ export class MoveDialog {
     Object.assign(this.request, change);
     const focus = document.activeElement?.dataset?.focus;
     this.go.disabled = true; // until the response to the last choice arrives
-    const asking = (this.asking = api.preview(this.session, this.request()));
+    const asking = (this.asking = api.preview(this.session, this.withChoices()));
     try {
       const plan = await asking;
       if (asking !== this.asking) return; // another choice was made meanwhile
@@ -218,7 +218,7 @@ export class MoveDialog {
     this.underWay(true);
     try {
       const { to, branch } = this.plan;
-      const answer = await api.move(this.session, { ...this.request(), to: to.commit, branch });
+      const answer = await api.move(this.session, { ...this.withChoices(), to: to.commit, branch });
       const done = { ...answer, scope: this.request.scope || "both" };
       this.close(done);
       this.told(done);
