@@ -71,6 +71,11 @@ class Talking(Claude):
         self.put_down()
         super().stop(reply)
 
+    def interrupt(self) -> None:
+        """Press Esc, which the agent notes and no hook reports."""
+        self.lines.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+        self.put_down()
+
     def resumed(self, forked: ForkResult, home: Path) -> Talking:
         """The agent, started again with the fork."""
         assert forked.known is not None
@@ -82,6 +87,17 @@ class Talking(Claude):
             other.lines.parent = [row["uuid"] for row in last if "uuid" in row][-1]
         other.start("resume" if forked.path else "startup")
         return other
+
+
+def cut_off_in_turn_2(root: Path, home: Path) -> Talking:
+    """An agent that was interrupted while it wrote its second file."""
+    agent = Talking(root, home)
+    agent.start()
+    agent.whole_turn("Prompt 1", [("f1.txt", "1\n")])
+    agent.prompt("Cut off")
+    agent.write("half.txt", "1\n")
+    agent.interrupt()
+    return agent
 
 
 @pytest.fixture
@@ -209,8 +225,7 @@ def test_a_turn_that_was_cut_off_does_not_stand_in_the_way(agent: Talking, root:
     agent.prompt("Cut off")
     agent.write("half.txt", "1\n")
     snapstore(root, "undo", "-y", status=11)
-    agent.lines.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
-    agent.put_down()
+    agent.interrupt()
     assert "Undone prompt: Cut off" in snapstore(root, "undo", "-y")
     assert not (root / "half.txt").exists()
     with Store.open(root) as store:

@@ -10,12 +10,11 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from agent_project import AgentProject
 from fake_api import Block, FakeApi, call, conversation, say, unanswered
 from recorded_agents import keeper
 
@@ -31,8 +30,8 @@ def folder(package: str) -> Path:
     return CACHE / f"{package.rpartition('/')[2]}-{LIST[package]}"
 
 
-class RealAgent:
-    """`id` is the agent's own id of the conversation after the first prompt."""
+class RealAgent(AgentProject):
+    """A real agent with its hooks connected."""
 
     name = ""
     package = ""
@@ -42,24 +41,9 @@ class RealAgent:
     def __init__(self, root: Path, home: Path, api: FakeApi, *, payloads: Path | None = None) -> None:
         if not folder(self.package).exists():
             pytest.skip(f"{self.package} is not installed: run scripts/test --agents")
-        self.root, self.home, self.api = root, home, api
-        self.id = ""
+        super().__init__(root, home, api)
         programs = [str(folder(name) / "node_modules/.bin") for name in (self.package, "node")]
-        names = ["HOME", "SNAPSTORE_HOME", "GIT_CONFIG_NOSYSTEM", "SNAPSTORE_DAEMON", "XDG_RUNTIME_DIR"]
-        kept = {name: os.environ[name] for name in names if name in os.environ}
-        (home / "tmp").mkdir()
-        self.env = {
-            **kept,
-            "PATH": ":".join([*programs, os.environ["PATH"]]),
-            "LANG": "C.UTF-8",
-            "TERM": "xterm",
-            "TMPDIR": str(home / "tmp"),
-            # Whatever else it should ask of the world ends here too, and shows.
-            "HTTP_PROXY": api.url,
-            "HTTPS_PROXY": api.url,
-            "NO_PROXY": "127.0.0.1,localhost",
-            **self.environment(),
-        }
+        self.env |= {"PATH": ":".join([*programs, os.environ["PATH"]]), "TERM": "xterm", **self.environment()}
         self.set_up()
         self._connect(payloads)
 
@@ -110,19 +94,6 @@ class RealAgent:
         """A call that starts a subagent, if the agent has them."""
         return None
 
-    def run(self, words: list[str], *, cwd: Path | None = None, timeout: int = _PATIENCE) -> str:
-        done = subprocess.run(
-            words,
-            cwd=cwd or self.root,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
-        assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
-        return done.stdout.decode()
-
     def close(self) -> None:
         """End what the agent left running: programs whose home folder is this one."""
         mark = f"HOME={self.home}".encode()
@@ -140,32 +111,14 @@ class RealAgent:
     def say(self, prompt: str, *, resume: bool = False, cwd: Path | None = None) -> list[str]:
         """One prompt, answered. Gives what the agent knew when it asked the model."""
         before = len(self.api.requests)
-        output = self.run(self.resumed(self.id, prompt) if resume else self.command(prompt), cwd=cwd)
+        words = self.resumed(self.id, prompt) if resume else self.command(prompt)
+        output = self.run(words, cwd=cwd, timeout=_PATIENCE)
         self.id = self.session_in(output) or self.id
         asked = self.api.requests[before:]
         assert asked, f"{self.name} asked nothing: {output[-2000:]}"
         for request in asked:
             assert not unanswered(request)
         return conversation(asked[0])
-
-    def snapstore(self, *words: str, status: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "snapstore", *words],
-            cwd=self.root,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stderr.decode()
-        return done.stdout.decode()
-
-    def json(self, *words: str) -> Any:
-        return json.loads(self.snapstore(*words, "--json"))
-
-    def turns(self) -> list[tuple[int, str, str]]:
-        nodes = self.json("log")["nodes"]
-        return [(node["turn"], node["prompt"], node["status"]) for node in nodes if node["kind"] == "turn"]
 
 
 class Cline(RealAgent):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from commands import PROGRAM, snap_json
 from helpers import all_refs, assert_whole, killed_at, on_disk, turn, write
-from test_conversations import Talking
+from test_conversations import cut_off_in_turn_2
 from test_mcp import Agent, talk
 from tui_project import press, rest, said
 from webserver import serving
@@ -157,13 +157,7 @@ def test_a_turn_that_was_cut_off_is_closed_first_and_is_then_the_last(
     ask: Surface, root: Path, nobodys_home: Path
 ) -> None:
     """G-37, C15. A surface that shows a person the tree asks them to look again; the others go on at once."""
-    agent = Talking(root, nobodys_home)
-    agent.start()
-    agent.whole_turn("Prompt 1", [("f1.txt", "1\n")])
-    agent.prompt("Cut off")
-    agent.write("half.txt", "1\n")
-    agent.lines.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
-    agent.put_down()
+    agent = cut_off_in_turn_2(root, nobodys_home)
     assert "error" not in look_again(ask, root, "undo")
     assert set(on_disk(root)) == {b"f1.txt"}
     with Store.open(root) as store:

@@ -12,13 +12,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_project import AgentProject
 from fake_api import Block, FakeApi, Refused, call, conversation, say, think, unanswered
 from helpers import assert_whole, on_disk
 
@@ -47,28 +47,12 @@ def api() -> Iterator[FakeApi]:
         yield api
 
 
-class RealClaude:
-    """A person with a project, Claude Code and snapstore."""
+class RealClaude(AgentProject):
+    """Claude Code with its hooks connected."""
 
     def __init__(self, root: Path, home: Path, api: FakeApi) -> None:
-        self.root = root
-        self.home = home
-        self.api = api
-        self.id = ""
-        names = ["PATH", "HOME", "SNAPSTORE_HOME", "GIT_CONFIG_NOSYSTEM", "SNAPSTORE_DAEMON", "XDG_RUNTIME_DIR"]
-        kept = {name: os.environ[name] for name in names if name in os.environ}
-        self.env = {
-            **kept,
-            "LANG": "C.UTF-8",
-            "TMPDIR": str(home / "tmp"),
-            "CLAUDE_CODE_TMPDIR": str(home / "tmp"),
-            **api.environment,
-            # Whatever else it should ask of the world ends here too, and shows.
-            "HTTP_PROXY": api.url,
-            "HTTPS_PROXY": api.url,
-            "NO_PROXY": "127.0.0.1",
-        }
-        (home / "tmp").mkdir()
+        super().__init__(root, home, api)
+        self.env |= {"CLAUDE_CODE_TMPDIR": str(home / "tmp"), **api.environment}
         self.snapstore("connect", "claude")
 
     def command(self, prompt: str, *words: str) -> list[str]:
@@ -78,17 +62,7 @@ class RealClaude:
         """One prompt, answered. Gives what the agent knew when it asked the API, and checks that the API would take
         it."""
         before = len(self.api.requests)
-        done = subprocess.run(
-            self.command(prompt, *words),
-            cwd=self.root,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
-        self.id = json.loads(done.stdout)["session_id"]
+        self.id = json.loads(self.run(self.command(prompt, *words)))["session_id"]
         for request in self.api.requests[before:]:
             assert not unanswered(request)
         assert not self.api.elsewhere
@@ -96,21 +70,6 @@ class RealClaude:
 
     def resume(self, prompt: str, id: str | None = None, *words: str) -> list[str]:
         return self.say(prompt, "--resume", id or self.id, *words)
-
-    def snapstore(self, *words: str, status: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "snapstore", *words],
-            cwd=self.root,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stderr.decode()
-        return done.stdout.decode()
-
-    def json(self, *words: str) -> Any:
-        return json.loads(self.snapstore(*words, "--json"))
 
     def fork(self, *words: str) -> Any:
         return self.json("fork", *words)["fork"]
@@ -146,11 +105,6 @@ def claude(root: Path, nobodys_home: Path, api: FakeApi) -> RealClaude:
     if program()[1]:
         pytest.skip(program()[1])
     return RealClaude(root, nobodys_home, api)
-
-
-def prompts(claude: RealClaude) -> list[tuple[int, str, str]]:
-    nodes = claude.json("log")["nodes"]
-    return [(node["turn"], node["prompt"], node["status"]) for node in nodes if node["kind"] == "turn"]
 
 
 def test_a_turn_is_recorded_with_all_that_was_said_and_done(claude: RealClaude, root: Path) -> None:
@@ -227,7 +181,7 @@ def test_the_agent_goes_on_from_a_fork_and_knows_nothing_of_what_was_undone(clau
 
     assert claude.resume("Other", fork["id"]) == told("One", "Other")
     assert claude.id == fork["id"]
-    assert prompts(claude) == [(1, "One", "done"), (2, "Other", "done")]
+    assert claude.turns() == [(1, "One", "done"), (2, "Other", "done")]
     status = claude.json("status")
     assert (status["session"], status["branch"]) == (f"claude-{old[:8]}", "main-2")
     assert (status["pending_fork"], status["hook_errors"]) == (False, [])
@@ -238,7 +192,7 @@ def test_the_agent_goes_on_from_a_fork_and_knows_nothing_of_what_was_undone(clau
     claude.snapstore("goto", "good", "--yes")  # the old branch and its checkpoint are whole
     assert on_disk(root) == three
     assert claude.resume("Old again", old) == told("One", "Two", "Three", "Old again")
-    assert prompts(claude)[-2:] == [(3, "Three", "done"), (4, "Old again", "done")]
+    assert claude.turns()[-2:] == [(3, "Three", "done"), (4, "Old again", "done")]
     assert claude.transcript(old).read_bytes().startswith(before)
     with Store.open(root) as store:
         assert_whole(store)
@@ -289,7 +243,7 @@ def test_the_agent_sdk_resumes_a_fork_and_interrupts_it(claude: RealClaude, root
             assert not (await answer(client)).is_error
 
     asyncio.run(talk())
-    assert prompts(claude) == [
+    assert claude.turns() == [
         (1, "One", "done"),
         (2, "Three", "done"),
         (3, "Long", "interrupted"),
@@ -319,7 +273,7 @@ def test_forks_of_forks_and_from_before_the_first_prompt(claude: RealClaude, roo
     assert (fresh["fresh"], fresh["command"]) == (True, ["claude", "--session-id", fresh["id"]])
     assert claude.say("Afresh", "--session-id", fresh["id"]) == told("Afresh")
     assert claude.id == fresh["id"]
-    assert prompts(claude) == [(1, "Afresh", "done")]
+    assert claude.turns() == [(1, "Afresh", "done")]
     assert set(on_disk(root)) == {b"afresh.txt", b"afresh/too.txt", b"log.txt"}
     assert len(claude.json("sessions")["sessions"]) == 1
     assert len(claude.json("tree")["branches"]) == 4
@@ -336,7 +290,7 @@ def test_a_fork_that_the_agent_makes_is_a_branch_of_the_session_that_was_undone(
     claude.snapstore("undo", "--yes")
     assert claude.resume("Three", old, "--fork-session") == told("One", "Two", "Three")
     assert claude.id != old
-    assert prompts(claude) == [(1, "One", "done"), (2, "Three", "done")]
+    assert claude.turns() == [(1, "One", "done"), (2, "Three", "done")]
     turn = claude.json("show", "2")
     assert (turn["replies"], len(turn["tool_calls"])) == (["Did Three."], 3)
     with Store.open(claude.root) as store:
@@ -355,7 +309,7 @@ def test_without_the_agents_files_a_fork_is_made_from_the_records(claude: RealCl
     claude.transcript().unlink()
     claude.snapstore("undo", "--yes")
     assert claude.resume("Four", claude.fork()["id"]) == told("One", "Two", "Four")
-    assert prompts(claude)[-1] == (3, "Four", "done")
+    assert claude.turns()[-1] == (3, "Four", "done")
 
 
 @pytest.mark.deep
@@ -383,7 +337,7 @@ def test_a_turn_that_was_cut_off_is_kept_and_can_be_gone_on_from(
     let_go(tmp_path / "end")
     known = claude.resume("Two")
     assert known[: len(told("One", "Cut"))] == told("One", "Cut")
-    assert prompts(claude) == [(1, "One", "done"), (2, "Cut", "interrupted"), (3, "Two", "done")]
+    assert claude.turns() == [(1, "One", "done"), (2, "Cut", "interrupted"), (3, "Two", "done")]
     cut = claude.json("show", "2")
     assert {file["path"] for file in cut["files"]} == {"cut.txt", "half.txt"}
     assert [each["name"] for each in cut["tool_calls"]] == ["Write", "Bash"]
@@ -407,7 +361,7 @@ def test_a_helpers_work_is_the_turns_also_in_the_background(claude: RealClaude, 
     claude.snapstore("undo", "--yes")
     assert on_disk(root) == {}
     claude.resume("Go")
-    assert prompts(claude) == [(1, "Go", "done")]
+    assert claude.turns() == [(1, "Go", "done")]
     turn = claude.json("show", "1")
     assert {file["path"] for file in turn["files"]} == {"help.txt", "run.txt"}
     assert turn["replies"] == ["Gone.", "Heard of it."]
@@ -424,7 +378,7 @@ def test_a_compaction_goes_along_with_the_turn_that_it_followed(claude: RealClau
     claude.say("/compact", "--resume", claude.id)
     summed_up = claude.resume("Three")
     assert summed_up[0].startswith("user: This session is being continued")
-    assert [turn[1] for turn in prompts(claude)] == ["One", "Two", "Three"]
+    assert [turn[1] for turn in claude.turns()] == ["One", "Two", "Three"]
     old = claude.id
     claude.snapstore("undo", "--yes")
     assert claude.resume("Four", claude.fork()["id"]) == [*summed_up[:-1], "user: Four"]
@@ -451,7 +405,7 @@ def test_an_error_of_the_api_ends_the_turn(claude: RealClaude, root: Path) -> No
         check=False,
     )
     assert done.returncode == 1
-    assert prompts(claude) == [(1, "One", "done"), (2, "Fail", "interrupted")]
+    assert claude.turns() == [(1, "One", "done"), (2, "Fail", "interrupted")]
     assert claude.json("status")["open_turns"] == []
     assert (root / "fail.txt").exists()
     claude.snapstore("undo", "--yes")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from helpers import assert_whole, child, killed_at, living_child, on_disk, write
-from test_conversations import Talking
+from test_conversations import cut_off_in_turn_2
 from tui_helpers import app_of, in_terminal, screen_text, terminal, until
 from tui_project import Project, asked, command, complained, conflicting, forked, press, project, rest, said
 
@@ -157,13 +157,7 @@ async def test_an_open_turn_is_told_and_can_be_closed(project: Project) -> None:
 async def test_a_turn_that_was_cut_off_is_closed_first_and_then_seen(root: Path, nobodys_home: Path) -> None:
     """G-37, G-08: Esc tells no hook. The key closes the turn, and does nothing else: it was pressed in view of the
     turn before. The next one undoes it."""
-    agent = Talking(root, nobodys_home)
-    agent.start()
-    agent.whole_turn("Prompt 1", [("f1.txt", "1\n")])
-    agent.prompt("Cut off")
-    agent.write("half.txt", "1\n")
-    agent.lines.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
-    agent.put_down()
+    cut_off_in_turn_2(root, nobodys_home)
     with Store.open(root) as store:
         app = SnapstoreApp(str(root))
         app.reading_time = 0.001

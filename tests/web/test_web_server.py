@@ -407,8 +407,7 @@ def test_a_turn_that_was_cut_off_does_not_stand_in_the_way(
     assert status() == ["open"]
     seen = page.expected(ID)
     page.post(f"/api/sessions/{ID}/preview", {"move": "undo", "expected": seen}, 423)
-    agent.lines.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
-    agent.put_down()
+    agent.interrupt()
     assert status() == ["interrupted"]
     assert page.post(f"/api/sessions/{ID}/preview", {"move": "undo", "expected": seen}, 409)["stale"]
     assert (root / "half.txt").exists() and status() == []
