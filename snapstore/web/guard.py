@@ -124,8 +124,7 @@ class Guard:
         fits = compare_digest(given.encode("utf-8", "replace"), self._token.encode())
         if self._used or not fits:
             what = "this address has already been used" if fits else "this is not the address that was printed"
-            text = f"snapstore: {what}. Run `snapstore ui` again for a new one.\
-"
+            text = f"snapstore: {what}. Run `snapstore ui` again for a new one.\n"
             return PlainTextResponse(text, 403)
         self._used = True
         answer = HTMLResponse(_WELCOME)

@@ -300,12 +300,7 @@ def test_show_names_what_was_left_out_and_first_seen(root: Path) -> None:
     assert "[1 left out]" in snap(root, "log").stdout
     said = snap(root, "show").stdout
     assert "Left out:\n  large  larger than max_file_size\n" in said
-    assert (
-        "earlier state unknown:\
-  secret\
-"
-        in said
-    )
+    assert "earlier state unknown:\n  secret\n" in said
     document = snap_json(root, "show", "--json")
     assert document["left_out"] == [{"path": "large", "why": "larger than max_file_size"}]
     assert document["first_seen"] == ["secret"]

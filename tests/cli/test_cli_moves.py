@@ -380,11 +380,7 @@ def test_the_command_offered_settles_it_and_loses_nothing(told: Path) -> None:
     offered = snap(told, "undo", "2", status=10).stderr.splitlines()[6].strip().partition("  ")[0]
     said = snap(told, *offered.split()[1:]).stdout
     assert "  Merged: b.py\n" in said
-    assert (
-        "  Skipped, your version is kept: tests.py\
-"
-        in said
-    )
+    assert "  Skipped, your version is kept: tests.py\n" in said
     assert (told / "b.py").read_text() == LINES.replace("15\n", "fifteen\n")
     assert (told / "tests.py").read_text() == "tests\nmine\n"
 
@@ -394,11 +390,7 @@ def test_forced_files_are_saved_and_come_back_by_the_command_that_is_printed(tol
     edited(told)
     mine = (told / "b.py").read_text()
     said = snap(told, "undo", "2", "--force").stdout
-    assert (
-        "  Overwritten, your version is saved: b.py, tests.py\
-"
-        in said
-    )
+    assert "  Overwritten, your version is saved: b.py, tests.py\n" in said
     assert (told / "b.py").read_text() == LINES and not (told / "tests.py").exists()
     command = re.search(r"Get it back: `snapstore (restore \w+ -- b.py tests.py)`", said)
     assert command is not None
@@ -440,11 +432,7 @@ def test_a_merge_that_clashes_is_refused_unless_markers_are_wanted(told: Path) -
     assert "  snapstore undo 2 --merge=markers  " in done.stderr
     assert "--merge " not in done.stderr
     said = snap(told, "undo", "2", "--merge=markers").stdout
-    assert (
-        "  Merged, with conflict markers: b.py\
-"
-        in said
-    )
+    assert "  Merged, with conflict markers: b.py\n" in said
     assert "<<<<<<< " in (told / "b.py").read_text()
 
 
@@ -472,11 +460,7 @@ def test_already_as_wanted_is_said_and_not_counted(told: Path) -> None:
     (told / "tests.py").unlink()
     said = snap(told, "undo").stdout
     assert "  Files reverted: new.txt\n" in said
-    assert (
-        "  Already in that state: tests.py\
-"
-        in said
-    )
+    assert "  Already in that state: tests.py\n" in said
 
 
 # Previews.

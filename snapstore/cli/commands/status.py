@@ -61,8 +61,7 @@ def _with_reason(error: NoStore) -> NoStore:
     """
     noted = [line for line in log.last(f"{home_folder()}/log") if f" in {os.getcwd()}: " in line]
     if noted:
-        error.hint = f"A hook could not create one: {noted[-1]}\
-`snapstore init` says what to do."
+        error.hint = f"A hook could not create one: {noted[-1]}\n`snapstore init` says what to do."
         error.details["hook_errors"] = noted
     return error
 
