@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import stat
 import subprocess
@@ -330,6 +331,16 @@ def spread(points: list[Any], most: int, verb: str) -> list[Any]:
     """So many of them, evenly, beginning elsewhere for each verb."""
     step = max(1, len(points) // most)
     return points[sum(verb.encode()) % step :: step]
+
+
+def some_of(points: list[tuple[str, int]], what: str) -> list[tuple[str, int]]:
+    """Return all of them, or with STRIKES_PER_CALL=5 at most so many of each call; STRIKES_SEED chooses others."""
+    most, chosen = int(os.environ.get("STRIKES_PER_CALL", len(points))), []
+    chance = random.Random(f"{os.environ.get('STRIKES_SEED', '0')} {what}")
+    for call in dict.fromkeys(name for name, _ in points):
+        alike = [point for point in points if point[0] == call]
+        chosen += sorted(chance.sample(alike, min(most, len(alike))))
+    return chosen
 
 
 def strike_all(lab: MoveLab, points: Iterable[tuple[str, int]], one: Callable[[str, int], None], what: str) -> None:

@@ -15,7 +15,19 @@ import faults
 import pytest
 from commands import PROGRAM
 from helpers import all_refs, needs_strace, write
-from move_lab import DEEP, READS, VERBS, MoveLab, carry_out, laboratory, lay_out, set_the_stage, spread, strike_all
+from move_lab import (
+    DEEP,
+    READS,
+    VERBS,
+    MoveLab,
+    carry_out,
+    laboratory,
+    lay_out,
+    set_the_stage,
+    some_of,
+    spread,
+    strike_all,
+)
 from test_faults_disk import in_private_mounts
 
 from snapstore import Failed, Store
@@ -135,9 +147,9 @@ def fail_at(lab: MoveLab, name: str, number: int, error: str, forever: bool) -> 
 
 def fail_everywhere(verb: str, error: str, forever: bool, most: int | None = None) -> None:
     with laboratory(verb) as lab:
-        points = lab.points()
-        points = points if most is None else spread(points, most, verb + error)
         what = f"{error}{' for ever' if forever else ''}"
+        points = lab.points()
+        points = some_of(points, verb + what) if most is None else spread(points, most, verb + error)
         strike_all(lab, points, lambda name, number: fail_at(lab, name, number, error, forever), what)
 
 
@@ -208,7 +220,8 @@ def fail_to_read(verb: str, most: int | None = None) -> None:
         if most is not None:
             points = spread(points, most, verb) + spread(lab.points(["getdents64"]), 3, verb)
         for error in ("EIO", "EACCES"):
-            strike_all(lab, points, lambda name, number, error=error: fail_at(lab, name, number, error, False), error)
+            some = some_of(points, verb + error)
+            strike_all(lab, some, lambda name, number, error=error: fail_at(lab, name, number, error, False), error)
 
 
 @needs_strace
