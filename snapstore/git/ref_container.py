@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from dulwich.file import GitFile
 from dulwich.objects import ZERO_SHA, ObjectID
@@ -22,7 +23,7 @@ from dulwich.refs import SYMREF, DiskRefsContainer, Ref, write_packed_refs
 
 from snapstore.base.files import remove_if_there, sync_folder
 from snapstore.errors import Corrupt
-from snapstore.git.ref_names import CURSORS
+from snapstore.git.ref_names import CURSORS, HEADS, MAIN
 
 COMMITTER = b"snapstore <snapstore@localhost>"
 PACKED = "packed-refs"
@@ -83,8 +84,28 @@ class Container(DiskRefsContainer):
             return SYMREF + text[len(SYMREF) :].strip()
         text = text.strip()
         if not _is_id(text):
-            raise Corrupt(f"ref {os.fsdecode(name)} is damaged", _mending(os.fsdecode(name)), ref=os.fsdecode(name))
+            shown = os.fsdecode(name)
+            raise Corrupt(f"ref {shown} is damaged", self._mending(shown), ref=shown)
         return text
+
+    def _mending(self, name: str) -> str:
+        """Return a hint on how to repair an unreadable ref."""
+        path = f"{self.git_dir}/{name}"
+        if name.startswith(CURSORS):
+            return f"Remove {path}: the next command in that session makes it again."
+        if name == "HEAD":  # while it is damaged, git does not take the folder for a repository
+            return f"Write the line `ref: {self._last_branch()}` into {path}; any other branch will do, too."
+        return (
+            f"Put the right commit into {path}; `git --git-dir {self.git_dir} fsck --lost-found` lists those "
+            "without a name."
+        )
+
+    def _last_branch(self) -> str:
+        """Return the branch that was written last."""
+        written = [path for path in Path(self.git_dir, HEADS).rglob("*") if path.is_file() and path.suffix != ".lock"]
+        loose = [str(path.relative_to(self.git_dir)) for path in sorted(written, key=os.path.getmtime, reverse=True)]
+        packed = [os.fsdecode(name) for name in self.get_packed_refs() if name.startswith(HEADS.encode())]
+        return [*loose, *packed, f"{HEADS}shell/{MAIN}"][0]
 
     def get_packed_refs(self) -> dict[Ref, ObjectID]:
         known = self._packed  # other threads may reset the attribute meanwhile
@@ -230,11 +251,3 @@ def _stamp_of(st: os.stat_result) -> _Stamp:
 
 def _is_id(text: bytes) -> bool:
     return len(text) == 40 and not text.strip(b"0123456789abcdef")
-
-
-def _mending(name: str) -> str:
-    """Return a hint on how to repair an unreadable ref."""
-    if name.startswith(CURSORS):
-        session = name.rpartition("/")[2]
-        return f"Put `ref: refs/heads/{session}/BRANCH` into its file in the store: the branch it stood on."
-    return "Put the right commit into its file in the store; `git fsck --lost-found` there lists those without a name."

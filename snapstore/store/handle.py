@@ -12,7 +12,7 @@ from snapstore.base import files as durable
 from snapstore.errors import Corrupt, Failed, NoStore, SnapstoreError
 from snapstore.git.dulwich_repo import Repository as Repo
 from snapstore.git.objects.commits import Identity
-from snapstore.git.ref_names import CURSORS, cursor_ref
+from snapstore.git.ref_names import ARCHIVE, CURSORS, HEADS, cursor_ref
 from snapstore.git.repository import Shadow
 from snapstore.store import branch_titles, config, locations, root_index
 from snapstore.store import log as logbook
@@ -140,8 +140,27 @@ class StoreHandle:
         return sorted({*self.own_sessions(), *self.foreign().sessions()})
 
     def own_sessions(self) -> list[str]:
-        """Return the sessions with a cursor in this store."""
-        return sorted(name.rpartition("/")[2] for name in self.shadow.refs.list(CURSORS))
+        """Return the sessions with a cursor in this store, or with one that somebody deleted."""
+        found = {name.rpartition("/")[2] for name in self.shadow.refs.list(CURSORS)}
+        without = set(self.documents.sessions()) - found
+        return sorted(found | {name for name in without if self.lost_branch(name) is not None})
+
+    def lost_branch(self, session: str) -> str | None:
+        """Return the branch that a session stood on whose cursor was deleted by hand; None if it has a cursor.
+
+        snapstore never deletes a cursor, and writes a session's document together with its first one.
+        """
+        refs, known = self.shadow.refs, self.documents.optional(f"sessions/{session}.json")
+        if known is None or refs.value(cursor_ref(session)) is not None:
+            return None
+        foreign = self.foreign().refs
+        for place in (f"{HEADS}{session}/", f"{ARCHIVE}{session}/"):
+            tips = {name: oid for name, oid in refs.list(place).items() if name not in foreign}
+            if (last := f"{place}{known.get('branch')}") in tips:
+                return last
+            if tips:
+                return max(tips, key=lambda name: self.shadow.commit(tips[name]).seconds)
+        return None
 
     def foreign(self) -> Owners:
         """Return which of the store's refs belong to other machines."""
@@ -156,7 +175,9 @@ class StoreHandle:
         if turn is None:
             return None
         cursor = self.shadow.refs.read(cursor_ref(session))
-        return turn if cursor is not None and cursor.hex() == turn.before else None
+        if cursor is None:
+            return turn if self.lost_branch(session) is not None else None
+        return turn if cursor.hex() == turn.before else None
 
     def open_turns(self, *, besides: str | None = None) -> list[OpenTurn]:
         names = self.documents.sessions_with_open_turns()

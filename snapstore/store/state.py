@@ -173,6 +173,9 @@ class Documents:
     def session(self, name: str) -> SessionState | None:
         return self.read(SessionState, f"sessions/{name}.json")
 
+    def sessions(self) -> list[str]:
+        return self._names("sessions")
+
     def refuse_other_spelling(self, session: str) -> None:
         """Refuse a session name that differs from an existing one only in case.
 
@@ -194,8 +197,11 @@ class Documents:
         return self.read(OpenTurn, f"open/{name}.json")
 
     def sessions_with_open_turns(self) -> list[str]:
+        return self._names("open")
+
+    def _names(self, folder: str) -> list[str]:
         try:
-            return sorted(name[:-5] for name in os.listdir(f"{self._state}/open") if name.endswith(".json"))
+            return sorted(name[:-5] for name in os.listdir(f"{self._state}/{folder}") if name.endswith(".json"))
         except FileNotFoundError:
             return []
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from snapstore.api import Session, Store
 from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
-from snapstore.git.ref_names import cursor_ref
 from snapstore.store.conversations import Conversations
 from snapstore.surface.move_request import get_ready
 from snapstore.surface.records.base import Record, document
@@ -81,7 +80,7 @@ class Project:
 
 def named(store: Store, name: str) -> Session:
     session = store.session(name)
-    if store.shadow.refs.value(cursor_ref(name)) is None and name not in store.foreign().sessions():
+    if name not in store.sessions():
         owner = Conversations(store).session_of(name)
         if owner is None:
             known = ", ".join(store.sessions()[:10]) or "none"

@@ -11,10 +11,11 @@ from functools import cached_property
 
 from snapstore.errors import Corrupt, Unknown, did_you_mean, similar
 from snapstore.git.objects.ids import COMMIT
-from snapstore.git.ref_names import ARCHIVE, HEADS, MAIN, TAGS, archive_ref, branch_ref, cursor_ref
+from snapstore.git.ref_names import ARCHIVE, HEADS, MAIN, TAGS, archive_ref, branch_ref
 from snapstore.git.refs import RefValue
 from snapstore.store.handle import StoreHandle
 from snapstore.timeline.history.commit_cache import MANY, CommitCache, Row, row_of
+from snapstore.timeline.history.operations import cursor_value
 from snapstore.timeline.history.turn_cache import turns_file
 from snapstore.timeline.history.turn_facts import TurnFacts
 
@@ -58,8 +59,7 @@ class Graph:
         self._cache = CommitCache(f"{store.state}/graph-{session}")
         self.turns = TurnFacts(self.node, store.shadow, turns_file(store.state, session))
         self._read: dict[bytes, GraphNode] = {}
-        name = cursor_ref(session)
-        self.cursor_value: RefValue = refs.value(name)
+        self.cursor_value: RefValue = cursor_value(store, session)
         cursor = refs.read(self.cursor_value) if isinstance(self.cursor_value, str) else self.cursor_value
         self.foreign = store.foreign()  # which refs belong to other machines
         newest = None if cursor is not None else self.foreign.newest(store.shadow, session)

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from snapstore.base.text import timestamp
 from snapstore.errors import Corrupt, Unknown
 from snapstore.git.objects.ids import Entry
+from snapstore.git.ref_names import cursor_ref
 from snapstore.git.refs import RefValue, spell, unspell
 from snapstore.store.handle import StoreHandle
 from snapstore.store.journal import spell_entry, unspell_entry
@@ -246,6 +248,40 @@ class Operations:
 
     def _numbers(self, folder: int) -> list[int]:
         return sorted(_numeric(f"{self._state}/{FOLDER}/{folder}", ".json"))
+
+
+def cursor_value(store: StoreHandle, session: str) -> RefValue:
+    """Return where a session stands; if its cursor was deleted by hand, make the cursor again."""
+    value = store.shadow.refs.value(cursor_ref(session))
+    if value is not None or store.lost_branch(session) is None:
+        return value
+    with store.lock:
+        branch = store.lost_branch(session)
+        if branch is not None and not store.journal.pending():
+            at = _last_place(store, session, branch)
+            what = f"a new cursor for session {session}"
+            store.journal.carry_out([(cursor_ref(session), None, at or branch)], {}, what=what)
+            store.say(f"the cursor of session {session} was gone; it is back on branch {branch.rpartition('/')[2]}")
+        return store.shadow.refs.value(cursor_ref(session))
+
+
+def _last_place(store: StoreHandle, session: str, branch: str) -> bytes | None:
+    """Return the commit before the tip of a branch that the session last stood on, None for the tip."""
+    tip = store.shadow.refs.read(branch)
+    turn = store.documents.open_turn(session)
+    place = turn.before if turn is not None else ""
+    if not place and tip is not None:
+        moves = (one for one in Operations(store).newest_first() if one.session == session and one.to is not None)
+        last = next(moves, None)
+        recorded = timestamp(store.shadow.commit(tip).seconds)
+        if last is not None and last.to is not None and recorded <= last.at:  # nothing was recorded after that move
+            place = last.to["commit"]
+    at = tip
+    while at is not None and place:
+        if at.hex() == place:
+            return at if at != tip else None
+        at = next(iter(store.shadow.commit(at).parents), None)
+    return None
 
 
 def _is_settled(operation: Operation, lost: set[tuple[str, RefValue]]) -> bool:

@@ -15,7 +15,7 @@ from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE, FOLDER, GITLINK, TREE, Missing
 from snapstore.git.program import refuse_planted
 from snapstore.store.handle import StoreHandle
-from snapstore.timeline.history.operations import Operations
+from snapstore.timeline.history.operations import Operations, cursor_value
 
 
 class Problem:
@@ -73,6 +73,7 @@ class Check:
         self._try("refs", lambda: known.extend(store.sessions()))
         for name in known:
             self._try("state", lambda name=name: store.documents.session(name))  # type: ignore[misc]
+            self._try("refs", lambda name=name: cursor_value(store, name))  # type: ignore[misc]
         with store.lock:
             store.cache.load()
             if store.cache.coverage is not None and store.cache.tree:
@@ -94,6 +95,9 @@ class Check:
                 self._walk_tree(oid, name)
             elif kind == COMMIT:
                 self._walk_commits(oid, name)
+        self._try("HEAD", self._head)
+
+    def _head(self) -> None:
         head = self._shadow.refs.value("HEAD")  # a user may have detached it
         if head is None or (isinstance(head, bytes) and not self._shadow.objects.contains(head)):
             self._report.problems.append(Problem("HEAD", "HEAD is missing or damaged"))

@@ -22,6 +22,7 @@ from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history import raw_lines
 from snapstore.timeline.history.commit_cache import row_of
 from snapstore.timeline.history.nodes import _held, highest_seq
+from snapstore.timeline.history.operations import cursor_value
 from snapstore.timeline.history.turn_cache import LONGEST_RECORD, MOST_TOUCHED, TurnCache, replies_in, turns_file
 from snapstore.timeline.record.redact import Redactor
 from snapstore.worktree.write.file_moves import FileMove
@@ -43,7 +44,7 @@ class LineWriter:
         self._writer = capture.writer
         self.session = session
         self.cursor_ref = cursor_ref(session)
-        value = self._cursor_value = self._refs.value(self.cursor_ref)
+        value = self._cursor_value = cursor_value(store, session)
         foreign = store.foreign()
         self._start = self._refs.read(value) if isinstance(value, str) else value
         if value is None and foreign.refs:
