@@ -12,9 +12,11 @@ import sys
 import time
 import tracemalloc
 import zlib
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from dulwich.pack import write_pack_index_v2
 from helpers import assert_whole, git, git_in, quick_folder, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ from snapstore import SnapstoreError, Store
 from snapstore.git.maintenance.fold import sweep
 from snapstore.git.objects.ids import BLOB, COMMIT, TREE, Missing, object_id
 from snapstore.git.objects.pack import Pack, apply_delta
-from snapstore.git.objects.pack_writer import PackWriter, SourceChanged, pack_index
+from snapstore.git.objects.pack_writer import PackWriter, SourceChanged
 from snapstore.git.objects.store import Objects
 
 
@@ -505,6 +507,13 @@ def test_many_turns_do_not_leave_many_packs(root: Path) -> None:
         subprocess.run(["git", "verify-pack", str(pack.with_suffix(".idx"))], check=True)
 
 
+def pack_index(offsets: dict[bytes, int]) -> bytes:
+    """The index of a pack with objects at these offsets."""
+    file = BytesIO()
+    write_pack_index_v2(file, [(oid, at, 0) for oid, at in sorted(offsets.items())], bytes(20))
+    return file.getvalue()
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 600), st.randoms(use_true_random=False))
 def test_an_id_is_found_in_an_index_or_not(tmp_path: Path, number: int, dice: random.Random) -> None:
@@ -512,7 +521,7 @@ def test_an_id_is_found_in_an_index_or_not(tmp_path: Path, number: int, dice: ra
     ids = {dice.randbytes(20) for _ in range(number)}
     tail = dice.randbytes(19)
     near = {b"\x01" + oid[1:] for oid in ids} | ids
-    (tmp_path / "p.idx").write_bytes(pack_index({oid: (12 + at, 0) for at, oid in enumerate(sorted(near))}, bytes(20)))
+    (tmp_path / "p.idx").write_bytes(pack_index({oid: 12 + at for at, oid in enumerate(sorted(near))}))
     pack = Pack(str(tmp_path / "p"))
     assert [pack.find(oid) for oid in sorted(near)] == [12 + at for at in range(len(near))]
     for lead in (b"\x00", b"\x01", b"\xff"):
@@ -525,12 +534,12 @@ def test_an_id_made_of_two_neighbours_is_none(tmp_path: Path) -> None:
     across = first[10:] + second[:10]
 
     def found(*ids: bytes) -> int | None:
-        index = pack_index({oid: (12 + at, 0) for at, oid in enumerate(sorted(ids))}, bytes(20))
+        index = pack_index({oid: 12 + at for at, oid in enumerate(sorted(ids))})
         (tmp_path / "p.idx").write_bytes(index)
         return Pack(str(tmp_path / "p")).find(across)
 
     assert first < second < across
-    assert first + second in pack_index({first: (12, 0), second: (13, 0)}, bytes(20))
+    assert first + second in pack_index({first: 12, second: 13})
     assert found(first, second) is None
     assert found(first, second, across) == 14
 
@@ -538,7 +547,7 @@ def test_an_id_made_of_two_neighbours_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["large offsets without a table", "no objects", "offsets beyond all files"])
 def test_an_index_that_leads_nowhere_is_damage(tmp_path: Path, how: str) -> None:
     ids = [bytes([at]) * 20 for at in range(40)]
-    index = bytearray(pack_index({oid: (12 + at, 0) for at, oid in enumerate(ids)}, bytes(20)))
+    index = bytearray(pack_index({oid: 12 + at for at, oid in enumerate(ids)}))
     table = 1032 + 24 * len(ids)
     if how == "no objects":
         struct.pack_into(">I", index, 1028, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -9,6 +10,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from dulwich.notes import NotesTree
+from dulwich.objects import Tree
 from helpers import git, git_in, plain_environment, quick_folder, write
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
@@ -162,6 +165,31 @@ def test_a_quoted_path_is_one_safe_line_and_can_be_read_back(path: bytes) -> Non
 
 
 # Notes.
+
+
+def test_a_new_record_costs_as_much_whatever_is_there(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dulwich counts all notes first, and so reads every folder of them."""
+    read: list[bytes] = []
+    real = bare.objects.store.get_raw
+    monkeypatch.setattr(bare.objects.store, "get_raw", lambda name: (read.append(name), real(name))[1])
+    costs = []
+    tree = None
+    for first in (0, 1000):
+        writer = bare.objects.writer()
+        ids = [hashlib.sha1(b"%d" % number).digest() for number in range(first, first + 1000)]
+        tree = notes.put(bare.trees, writer, tree, [(oid, writer.add(BLOB, oid)) for oid in ids])
+        writer.finish()
+        bare.objects.reload()
+        read.clear()
+        again = notes.put(Trees(bare.objects), bare.objects.writer(), tree, [(bytes(20), ids[0])])
+        costs.append(len(read))
+        assert again != tree
+    assert costs == [2, 2]
+    found = NotesTree(Tree.from_string(bare.objects.read(tree)[1]), bare.objects.store)
+    read.clear()
+    found.set_note(b"0" * 40, b"one more")
+    assert len(read) > 250
+    bare.objects.close()
 
 
 def test_records_are_git_notes(bare: Bare) -> None:

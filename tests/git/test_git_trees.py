@@ -166,6 +166,28 @@ def test_equal_folders_are_not_opened(tmp_path: Path) -> None:
     assert bench.trees.lookup(new, b"big") == (b"40000", shared)
 
 
+def test_a_folder_compared_before_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn compares the same folders several times: dulwich reads each of them every time."""
+    bench = Bench(tmp_path)
+    blob, other = bench.entry((FILE, b"x")), bench.entry((FILE, b"y"))
+    old = bench.trees.rewrite(
+        bench.writer, EMPTY_TREE, {b"d%d/f%d%d" % (a, a, b): blob for a in range(9) for b in range(9)}
+    )
+    _finish(bench, old)
+    new = bench.trees.rewrite(bench.writer, old, {b"d3/f33": other, b"d4/f44": other})
+    bench.finish()
+    told: list[bytes] = []
+    real = bench.objects.store.get_raw
+    monkeypatch.setattr(bench.objects.store, "get_raw", lambda name: (told.append(name), real(name))[1])
+    cold = Trees(bench.objects)
+    found = {path: (before, after) for path, before, after in cold.diff(old, new)}
+    assert found == {b"d3/f33": (blob, other), b"d4/f44": (blob, other)} and len(told) == 6
+    assert len(list(cold.diff(old, new))) == 2 and len(told) == 6
+    for reads in (12, 18):
+        assert by_dulwich(bench, old, new) == found and len(told) == reads
+    bench.objects.close()
+
+
 def _finish(bench: Bench, oid: bytes) -> bytes:
     bench.finish()
     bench.writer = PackWriter(f"{bench.git_dir}/objects/pack")

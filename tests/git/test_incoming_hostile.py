@@ -13,6 +13,8 @@ from hashlib import sha1
 from pathlib import Path
 
 import pytest
+from dulwich.object_format import SHA1
+from dulwich.pack import pack_object_header
 from helpers import all_refs, child, git
 from remotes import bare
 from transporting import ADA, MAIN, History, leftovers, objects_in, received, shadow_with
@@ -20,7 +22,6 @@ from transporting import ADA, MAIN, History, leftovers, objects_in, received, sh
 from snapstore.errors import Corrupt, Remote, SnapstoreError, Unsafe
 from snapstore.git.objects.commits import encode
 from snapstore.git.objects.ids import BLOB, COMMIT, TAG, TREE, object_id
-from snapstore.git.objects.pack_writer import entry_header
 from snapstore.git.remote.bundles import receive_pack
 from snapstore.git.remote.incoming import Incoming, Limits
 from snapstore.git.remote.open import open_remote
@@ -41,6 +42,13 @@ def here(tmp_path: Path) -> Iterator[Shadow]:
     assert (all_refs(shadow.git_dir), objects_in(shadow.git_dir)) == before
     assert leftovers(shadow) == []
     git(shadow.git_dir, "fsck", "--strict")
+
+
+def entry_header(number: int, size: int) -> bytes:
+    """The header of an entry of any kind, without the base of a delta."""
+    head = pack_object_header(1, None, size, SHA1)
+    head[0] = head[0] & 0x8F | number << 4
+    return bytes(head)
 
 
 def entry(kind: bytes, data: bytes, *, says: int | None = None) -> bytes:

@@ -177,7 +177,7 @@ class _DeltaWriter(PackWriter):
         raw = pack.raw(offset, end)
         if zlib.crc32(raw) != self._sums[offset]:
             raise _not_itself(oid)
-        self.add_packed(oid, entry_header(REF_DELTA, size) + base + raw[start - offset :])
+        self.add_packed(oid, entry_header(REF_DELTA, size, base) + raw[start - offset :])
         return True
 
     def _read(self, oid: bytes, kind: bytes) -> bytes:

@@ -1,15 +1,17 @@
 """Notes on commits: turn records and raw lines of conversations.
 
 Readable records are in `refs/notes/turns`, raw lines in `refs/notes/transcripts`. dulwich can read both
-(test_other_tools.py). dulwich's own `set_note` counts all notes to decide how to split the tree, and writes the trees
-as loose objects without syncing them. Here the tree is always split by the first two digits, so that adding a note
-rewrites a folder of N/256 names instead of N, and all objects go through the pack writer. `git notes` may rearrange the
-tree, so every depth is read.
+(test_other_tools.py). dulwich's own `set_note` reads the whole tree to count the notes (test_git_records.py), and
+writes the trees as loose objects without syncing them. Here the tree is always split by the first two digits, so that
+adding a note rewrites a folder of N/256 names instead of N, and all objects go through the pack writer. `git notes` may
+rearrange the tree, so every depth is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+from dulwich.notes import get_note_path
 
 from snapstore.git.objects.ids import BLOB, EMPTY_TREE, FILE, Entry
 from snapstore.git.objects.pack_writer import PackWriter
@@ -67,9 +69,4 @@ def commit_of(path: bytes) -> bytes | None:
 
 def _places(commit: bytes) -> tuple[bytes, ...]:
     name = commit.hex().encode()
-    return (
-        name,
-        b"%s/%s" % (name[:2], name[2:]),
-        b"%s/%s/%s" % (name[:2], name[2:4], name[4:]),
-        b"%s/%s/%s/%s" % (name[:2], name[2:4], name[4:6], name[6:]),
-    )
+    return tuple(get_note_path(name, depth) for depth in range(4))

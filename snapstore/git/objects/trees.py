@@ -1,9 +1,11 @@
 """Trees: read, rewrite the trees above changed paths, compare two trees.
 
-Parsing is dulwich's. This module replaces what dulwich does less well (test_git_trees.py compares):
-`commit_tree_changes` fails if a file becomes a folder; `serialize_tree` is plain Python, 2.5 ms for a folder of 3,000
-names against 0.5; `tree_changes` has no cache of trees and creates an object per entry, 52 ms for 2,000 changed files
-against 23, or 4 the second time.
+Parsing is dulwich's. Three parts are ours, since a turn must cost what it touched, also in folders of thousands of
+files (test_git_trees.py):
+- dulwich's `commit_tree_changes` fails if a file becomes a folder.
+- `tree_changes` reads each folder again and creates an object per entry: 11 ms for 3 files in a tree of 60,000 against
+  0.3, and a turn compares trees several times. It finds the same changes.
+- `serialize_tree` formats entry by entry: 2.5 ms for a folder of 3,000 names against 0.5.
 """
 
 from __future__ import annotations
