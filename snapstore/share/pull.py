@@ -6,14 +6,14 @@ records and `state/foreign` change in one journal entry. A kill at any point lea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import Unsafe
 from snapstore.git.maintenance import fold
 from snapstore.git.objects import notes
-from snapstore.git.objects.ids import COMMIT, EMPTY_TREE, Missing
+from snapstore.git.objects.ids import EMPTY_TREE, Missing
+from snapstore.git.objects.pack_writer import PackWriter
 from snapstore.git.objects.reachability import reachable_from
 from snapstore.git.ref_names import CURSORS, MACHINES
 from snapstore.git.remote import bundles
@@ -146,11 +146,20 @@ def _take_in(
     this_machine(store)  # creates the document now, not within the change
     with store.changing():
         objects = store.shadow.objects
-        fresh = _fresh(store, incoming.ids)
+        fresh = _fresh(store, incoming.commits)
         _must_be_held(store, incoming)
-        packs = incoming.accept()
+        writer = objects.writer()
         try:
-            pulled = _Taking(store, remote, refs, files, fresh).run()
+            with incoming.visible():
+                taking = _Taking(store, remote, refs, files, fresh)
+                taking.prepare(writer)
+            packs = incoming.accept(writer)
+        except BaseException:
+            writer.abandon()
+            raise
+        try:
+            pulled = taking.carry_out()
+            pulled.objects = len(incoming.ids)
         except BaseException:
             # Only the `.keep` file goes, and not while a pending change needs the pack: the next run finishes that
             # change.
@@ -164,17 +173,14 @@ def _take_in(
         return pulled
 
 
-def _fresh(store: StoreHandle, ids: list[bytes]) -> list[bytes]:
-    """Return which of the received objects are new here; a server may send too much.
+def _fresh(store: StoreHandle, commits: list[bytes]) -> set[bytes]:
+    """Return which of the received commits are new here.
 
-    Objects left by a failed pull are stored already, but still count as new.
+    Commits left by a failed pull are stored already, but still count as new.
     """
     objects = store.shadow.objects
-    stored = {oid for oid in ids if objects.contains(oid, fresh=False)}
-    commits = {oid for oid in stored if objects.header(oid)[0] == COMMIT}
-    if commits:
-        stored -= commits - reachable_from(objects, store.shadow.refs.list("refs/").values(), commits)
-    return [oid for oid in ids if oid not in stored]
+    stored = [oid for oid in commits if objects.contains(oid, fresh=False)]
+    return set(commits) - reachable_from(objects, store.shadow.refs.list("refs/").values(), stored)
 
 
 def _must_be_held(store: StoreHandle, incoming: Incoming) -> None:
@@ -199,7 +205,7 @@ class _Taking:
         remote: Remote,
         refs: Mapping[str, bytes],
         files: Mapping[str, bytes | None],
-        fresh: Collection[bytes],
+        fresh: set[bytes],
     ) -> None:
         self._store = store
         self._shadow = store.shadow
@@ -209,11 +215,11 @@ class _Taking:
         self._files: dict[str, bytes | None] = dict(files)
         self._moves: list[RefMove] = []
         self._pulled = Pulled(remote)
-        self._pulled.objects = len(fresh)
-        self._fresh = set(fresh)
+        self._fresh = fresh
         self._ancestry = Ancestry(store)
 
-    def run(self) -> Pulled:
+    def prepare(self, writer: PackWriter) -> None:
+        """Choose names and write the records. What was received must be visible."""
         store = self._store
         missing = [ref for ref, oid in interesting(self._survey.refs) if not self._shadow.objects.contains(oid)]
         if missing:
@@ -227,18 +233,15 @@ class _Taking:
         received = receive(self._survey.server, me, machines, local, origins, self._ancestry.asked())
         self._advance(received)
         self._moves += machine_moves(store, self._survey.refs, self._ancestry)
-        writer = self._shadow.objects.writer()
-        try:
-            self._records(writer, local, received)
-            self._remember(foreign, received)
-            written = self._shadow.objects.finish(writer)
-        except BaseException:
-            writer.abandon()
-            raise
+        self._records(writer, local, received)
+        self._remember(foreign, received)
+
+    def carry_out(self) -> Pulled:
+        """Move the refs. All objects must be in the store."""
         self._ancestry.save()
         if self._moves or self._files:
-            store.journal.carry_out(self._moves, self._files, what=f"pull from {self._remote.name or 'a remote'}")
-        self._shadow.objects.release(written)
+            what = f"pull from {self._remote.name or 'a remote'}"
+            self._store.journal.carry_out(self._moves, self._files, what=what)
         return self._pulled
 
     def _found_again(self, me: Machine, local: Mapping[str, bytes]) -> dict[str, Origin]:
@@ -286,7 +289,7 @@ class _Taking:
             at = commit.parents[0] if commit.parents else None
         return found
 
-    def _records(self, writer: Any, local: Mapping[str, bytes], received: Received) -> None:
+    def _records(self, writer: PackWriter, local: Mapping[str, bytes], received: Received) -> None:
         shadow, theirs = self._shadow, self._survey.notes
         base_ref = notes_ref(self._remote)
         if theirs is None:

@@ -4,6 +4,7 @@ objects read, on both sides, so that no machine is too slow or too busy to show 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,3 +112,25 @@ def test_one_turn_costs_the_same_behind_fifty_turns_and_behind_two_thousand(
     allowed = {name: (2 * 64 if "branch" in name else 32) for name in short}
     grown = {name: (short[name], long[name]) for name in short if long[name] > short[name] + allowed[name]}
     assert not grown
+
+
+def test_a_pull_of_one_turn_writes_one_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came in and the records that it led to are one pack, and so are synced once."""
+    hub = bare(tmp_path / "hub.git")
+    ada = Machine(tmp_path, "ada").init(poem="roses\n").remote(hub)
+    ada.push()
+    bob = Machine(tmp_path, "bob")
+    bob.clone(hub)
+    bob.turn("Mine", note="b\n")
+    ada.turn("Line", poem="roses are\n")
+    ada.push()
+    with bob.open() as store:
+        packs = Path(store.shadow.objects.pack_folder)
+        before = set(packs.glob("*.pack"))
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd, sync=os.fsync: (synced.append(fd), sync(fd))[1])
+    bob.pull()
+    (new,) = set(packs.glob("*.pack")) - before
+    assert new and len(synced) <= 12  # three for the pack, two per ref, one for the journal
+    assert bob.prompts() == {"Line", "Mine"}
+    bob.whole()

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from snapstore.base.files import remove_quietly, sync_folder
 from snapstore.base.locks import lock_if_abandoned, lock_work_folder
 from snapstore.errors import Corrupt, Remote
-from snapstore.git.objects.ids import BLOB, TREE, Missing
+from snapstore.git.objects.ids import BLOB, COMMIT, TREE, Missing
 from snapstore.git.objects.pack import Pack
-from snapstore.git.objects.pack_writer import cannot_write, new_name, write_keep
+from snapstore.git.objects.pack_writer import PackWriter, cannot_write, new_name, write_keep
 from snapstore.git.objects.reachability import new_objects
 from snapstore.git.objects.store import Objects, store_again
 from snapstore.git.objects.validate import check_link, check_object, links_in
@@ -50,6 +51,7 @@ class Incoming:
         self._objects = objects
         self.limits = limits or Limits()
         self.ids: list[bytes] = []  # needed by the tips and not known: received, or left by a failed pull
+        self.commits: list[bytes] = []  # those of them that are commits
         self.builds_on: list[bytes] = []  # local tips that are assumed to be complete
         self._links: set[bytes] = set()
         self._received: set[bytes] = set()
@@ -128,28 +130,41 @@ class Incoming:
             raise
         return self
 
-    def accept(self) -> list[str]:
-        """Make the objects visible and durable.
+    @contextmanager
+    def visible(self) -> Iterator[None]:
+        """Let the store find the objects in the quarantine, in this process only."""
+        store = self._objects.store
+        store.beside = [Pack(base) for base in self._bases()]
+        self._objects.reload()
+        try:
+            yield
+        finally:
+            for pack in store.beside:
+                pack.close()
+            store.beside = []
+            self._objects.reload()
+
+    def accept(self, writer: PackWriter | None = None) -> list[str]:
+        """Make the objects visible and durable, in one pack with those of `writer`, if given.
 
         Call under the store's lock, right before the refs move. Returns the paths of the packs without suffix. Each
         path is for `Objects.release`, to be called once refs reach the objects: until then a `.keep` file protects the
         pack from any gc. Objects left by a failed pull, which may be unreachable from any ref, are stored again. A
         small pack is rewritten with only the needed objects: the result has no deltas, and can be folded with the packs
-        of turns.
+        of turns. A large pack is moved into the store as it is.
         """
-        for oid in self.builds_on:  # a prune may have run since the check
-            if not self._objects.contains(oid):
-                self.discard()
-                raise Missing(oid)
+        writer = self._objects.writer() if writer is None else writer
         made: list[str] = []
         try:
-            if self._size <= SMALL:
-                made += self._written(self.ids)
-            else:
-                made += self._written([oid for oid in self.ids if oid not in self._received])
-                for base in self._bases():
-                    made.append(self._moved_in(base))
+            for oid in self.builds_on:  # a prune may have run since the check
+                if not self._objects.contains(oid):
+                    raise Missing(oid)
+            moves = self._size > SMALL
+            made += self._written([oid for oid in self.ids if not moves or oid not in self._received], writer)
+            for base in self._bases() if moves else ():
+                made.append(self._moved_in(base))
         except BaseException as error:
+            writer.abandon()
             for base in made:
                 self._objects.give_up(base)
             if isinstance(error, OSError):
@@ -177,18 +192,14 @@ class Incoming:
         names = sorted(name for name in os.listdir(self.pack_folder) if name.endswith(".idx"))
         return [f"{self.pack_folder}/{name[:-4]}" for name in names]
 
-    def _written(self, ids: list[bytes]) -> list[str]:
+    def _written(self, ids: list[bytes], writer: PackWriter) -> list[str]:
         """Write objects into a new pack of the store, each compared with its id."""
         packs = [Pack(base) for base in self._bases()]
         both = _Beside(self._objects, packs)
-        writer = self._objects.writer()
         try:
             for oid in ids:
                 store_again(both, writer, oid)
             base = self._objects.finish(writer)
-        except BaseException:
-            writer.abandon()
-            raise
         finally:
             for pack in packs:
                 pack.close()
@@ -257,6 +268,8 @@ class Incoming:
                     where = f" for {os.fsdecode(path)!r} in {commit.hex()}" if path else ""
                     raise Corrupt(f"a {found.decode()} came in{where} where a {kind.decode()} belongs")
                 self.ids.append(oid)
+                if kind == COMMIT:
+                    self.commits.append(oid)
                 self._size += size
                 if oid not in self._received and kind != BLOB:
                     self._checked(kind, both.read(oid)[1], oid)
