@@ -170,6 +170,7 @@ class Container(DiskRefsContainer):
     ) -> bool:
         """Remove a ref: first its packed value, then its loose one, as git does.
 
+        Callers decide whether anybody needs what only this ref reaches: all of them go through the journal.
         In the other order, an interruption would leave the packed value, which is older than both values of this move.
         packed-refs stays locked until the loose file is gone, because git may be packing this very ref and would bring
         the ref back.

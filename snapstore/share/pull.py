@@ -271,6 +271,7 @@ class _Taking:
             pulled.turns += turns
             machine = self._survey.machines.get(received.origins[here][0])
             pulled.updates.append(PulledRef(here, names[here], old, new, turns=turns, machine=machine))
+        # Another ref contains all of each of these, and a cursor on one has been moved to its commit.
         self._moves += [(ref, tip, None) for ref, tip in sorted(received.dropped.items())]
         pulled.dropped = sorted(received.dropped)
         pulled.received = dict(received.names)

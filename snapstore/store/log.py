@@ -18,7 +18,10 @@ _NOTICE = "now-"  # prefix of the files with notices
 
 
 def note(folder: str, text: str, seconds: float) -> None:
-    """Add a line to the log, ignoring errors such as a full disk."""
+    """Add a line to the log, ignoring errors such as a full disk.
+
+    The log is not synced: it only tells people what happened, and nothing is decided by it.
+    """
     one_line = " ".join(text.replace("\0", " ").split())[:_LONGEST]
     line = f"{timestamp(seconds)} {one_line}\n".encode("utf-8", "replace")
     try:
@@ -42,7 +45,7 @@ def set_notice(folder: str, about: str, text: str, seconds: float) -> None:
     """Set the notice about a subject, which is shown until `clear_notice`.
 
     A notice that is set again replaces the old one and keeps its time. So a network that is down for a day does not
-    push other messages out of sight.
+    push other messages out of sight. A notice is not synced: what failed is tried again, and fails or succeeds anew.
     """
     path = f"{folder}/{_NOTICE}{about}"
     one_line = " ".join(text.replace("\0", " ").split())[:_LONGEST]

@@ -100,6 +100,8 @@ class Purge:
         for base, target in zip(made, shown, strict=True):
             show(base, target)
         sync_folder(objects.pack_folder)
+        # Every object that a ref reaches is in these packs. The rest is what the user wants gone; `refuse_writers` has
+        # made sure that no push, pull or git needs it.
         for name in _BESIDE:
             _remove(f"{objects.folder}/{name}")
         for base in old:

@@ -123,6 +123,7 @@ class Repack:
         os.close(self.lock)
 
     def _empty(self) -> None:
+        """Remove the packs of an unfinished gc, which no reader has seen."""
         for entry in os.scandir(self.lock):
             if entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.name, dir_fd=self.lock)

@@ -176,7 +176,7 @@ class Incoming:
         return made
 
     def discard(self) -> None:
-        """Remove the quarantine. A second call does nothing."""
+        """Remove the quarantine, which no other process reads. A second call does nothing."""
         if self._lock >= 0:
             _remove(self.folder)
             lock, self._lock = self._lock, -1

@@ -210,6 +210,7 @@ class Forget:
         remapping.learn(rewrite.new, rewrite.dropped)
         moves = self._ref_moves(rewrite, change)
         forgotten.lost_refs = [name for name, _, new in moves if new is None]
+        # These hold the former commits of what was exchanged; the next push or pull asks the server again.
         moves += [(name, oid, None) for name, oid in self._shadow.refs.list(REMOTES).items()]
         moves += remapping.cursors(moves)
         records, notes_move = remapping.notes(writer)

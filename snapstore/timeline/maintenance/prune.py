@@ -130,8 +130,8 @@ def _in_words(pruned: list[Prunable]) -> str:
 def expire(store: StoreHandle, grace: float) -> int:
     """Delete branches pruned more than `grace` seconds ago; return their number.
 
-    Their refs go, and the records of turns that nothing else reaches. Their objects are left to gc. Call under the
-    lock.
+    Their refs go, and the records of turns that nothing else reaches. `ops undo` no longer brings them back. Their
+    objects are left to gc. Call under the lock.
     """
     refs = store.shadow.refs
     pruned = refs.list(PRUNED)

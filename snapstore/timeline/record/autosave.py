@@ -38,7 +38,10 @@ def save_if_due(store: StoreHandle, turn: OpenTurn) -> None:
 
 
 def forgotten(store: StoreHandle, turn: OpenTurn) -> list[RefMove]:
-    """Return the ref move that removes the saved commit of a turn at its end."""
+    """Return the ref move that removes the saved commit of a turn at its end.
+
+    The commit of the turn, which is recorded in the same change, holds the files as they are now.
+    """
     if not turn.saved_at:
         return []
     ref = PROGRESS + turn.session

@@ -246,6 +246,7 @@ class StatCache:
             # touch a file that may have existed before.
             file.flush()
             os.fsync(file.fileno())
+        # The folder is not synced: the former base, which may come back, matches the tree that it names.
         os.rename(temporary, self._base_path)
         try:
             os.unlink(self._log_path)
@@ -292,6 +293,7 @@ class StatCache:
     def _append(self, record: bytes) -> None:
         if not self._generation:
             return  # there is no base to append to: the next scan starts from scratch
+        # Not synced: a scan compares recorded files that have no row by content, so a lost record costs only time.
         frame = len(record).to_bytes(4, "big") + self._generation + xxh3_64_digest(record) + record
         with open(self._log_path, "ab", opener=_private) as file:
             file.write(frame)
