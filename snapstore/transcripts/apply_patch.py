@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 ADD, UPDATE, DELETE, MOVE = "Add File", "Update File", "Delete File", "Move to"
-BEGIN = "*** Begin Patch"
+BEGIN, END = "*** Begin Patch", "*** End Patch"
 PATCH_TOOLS = ("apply_patch", "applypatch", "patch")
 _HEADINGS = tuple(f"*** {word}: " for word in (ADD, UPDATE, DELETE, MOVE))
 

@@ -40,7 +40,9 @@ def tools(kind: str, request: Fields) -> list[str]:
     if kind == "gemini":
         declared = [each.get("functionDeclarations", []) for each in request.get("tools") or []]
         return [each["name"] for group in declared for each in group]
-    named = request.get("tools") or []
+    named = [*(request.get("tools") or [])]
+    if kind == "responses" and isinstance(request["input"], list):  # some models of Codex get them among what was said
+        named += [each for item in request["input"] for each in item.get("tools") or []]
     return [(each.get("function") or each).get("name") or each.get("type", "") for each in named]
 
 
@@ -193,7 +195,10 @@ def _items(message: Fields) -> list[Fields]:
             plain = isinstance(block["input"], str)  # a tool that takes text, not fields
             given = {"input": block["input"]} if plain else {"arguments": _arguments(block)}
             kind = "custom_tool_call" if plain else "function_call"
-            about = {"type": kind, "id": id, "call_id": block["id"], "name": block["name"], "status": "completed"}
+            group, _, name = block["name"].rpartition(".")
+            about = {"type": kind, "id": id, "call_id": block["id"], "name": name, "status": "completed"}
+            if group:
+                about["namespace"] = group
             items.append({**about, **given})
     return items
 

@@ -15,6 +15,8 @@ from agents import hook
 
 FOLDER = Path(__file__).parent.parent / "agents" / "recorded"
 _LONGEST = 400  # characters of a text in a recording: prompts of the agent's own makers are long, and theirs
+_MOST_TOOLS = 2  # descriptions of tools that a transcript repeats
+_LONGEST_LINE = 3000  # characters of a line that holds no message
 _OWN = re.compile(r"^(CLAUDE|CODEX|GEMINI|COPILOT|QWEN)_")
 
 _KEEPER = """#!{python}
@@ -42,12 +44,14 @@ def recorded(agent: str, version: str, folder: Path, root: Path, home: Path, giv
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):
-            return {clean(name): clean(each) for name, each in value.items()}
+            return {clean(name): clean(_few(each) if name == "tools" else each) for name, each in value.items()}
         if isinstance(value, list):
             return [clean(each) for each in value]
         if not isinstance(value, str):
             return value
-        text = value.replace(str(root), "{root}").replace(str(home), "{home}")
+        text = value.replace(re.sub(r"[^A-Za-z0-9]", "-", str(root)), "-project")  # Claude Code's name for the folder
+        text = text.replace(str(root), "{root}").replace(str(home), "{home}")
+        text = text.replace("/root/", "/main/")  # Codex calls its agents so; nothing here is the home folder of root
         text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", text)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… (cut)"
 
@@ -65,7 +69,8 @@ def recorded(agent: str, version: str, folder: Path, root: Path, home: Path, giv
             step["env"] = clean(env)
         added = {}
         for name, text in kept["transcript"].items():
-            now = clean(_records(name, text))
+            records = _records(name, text)
+            now = [_cut(clean(each)) for each in records] if isinstance(records, list) else clean(records)
             before = written.get(name, [])
             if now != before:
                 grown = isinstance(now, list) and now[: len(before)] == before
@@ -76,6 +81,17 @@ def recorded(agent: str, version: str, folder: Path, root: Path, home: Path, giv
         files = kept["files"]
         steps.append(step)
     return {"agent": agent, "version": version, "steps": steps}
+
+
+def _few(tools: Any) -> Any:
+    return tools[:_MOST_TOOLS] if isinstance(tools, list) else tools
+
+
+def _cut(line: dict[str, Any]) -> dict[str, Any]:
+    """A line without what the agent told itself at length, such as the whole of its own prompt."""
+    if len(json.dumps(line)) <= _LONGEST_LINE or {"message", "payload", "$set", "data"} & set(line):
+        return line
+    return {name: each for name, each in line.items() if not isinstance(each, dict | list)}
 
 
 def _records(name: str, text: str) -> Any:
@@ -91,8 +107,13 @@ def _spelled(name: str, records: Any) -> str:
     return json.dumps(records, indent=2) + "\n"
 
 
-def load(agent: str) -> dict[str, Any]:
-    [path] = FOLDER.glob(f"{agent}-*.json")
+def kind_of(path: Path) -> str:
+    """The name of a recording without its version."""
+    return path.name.rpartition("-")[0]
+
+
+def load(kind: str) -> dict[str, Any]:
+    [path] = [path for path in FOLDER.glob("*.json") if kind_of(path) == kind]
     document = json.loads(path.read_text())
     assert isinstance(document, dict)
     return document
@@ -101,9 +122,10 @@ def load(agent: str) -> dict[str, Any]:
 class Replay:
     """Plays a recording in a project."""
 
-    def __init__(self, agent: str, root: Path, home: Path) -> None:
-        self.agent, self.root, self.home = agent, root, home
-        self.steps = load(agent)["steps"]
+    def __init__(self, kind: str, root: Path, home: Path) -> None:
+        document = load(kind)
+        self.agent, self.root, self.home = document["agent"], root, home
+        self.steps = document["steps"]
         self._records: dict[str, Any] = {}
 
     def _placed(self, value: Any) -> Any:
@@ -112,14 +134,23 @@ class Replay:
 
     def play(self, chosen: slice = slice(None)) -> None:
         for step in self.steps[chosen]:
-            for name, text in step.get("files", {}).items():
-                (self.root / name).write_text(text)
-            for name, change in self._placed(step.get("transcript", {})).items():
-                before = self._records.get(name, [])
-                self._records[name] = change["whole"] if "whole" in change else [*before, *change["more"]]
-                Path(name).parent.mkdir(parents=True, exist_ok=True)
-                Path(name).write_text(_spelled(name, self._records[name]))
+            self._happen(step)
             hook(self.agent, self._placed(step["payload"]), env=self._placed(step.get("env", {})), cwd=self.root)
 
+    def write(self) -> list[Path]:
+        """Let all of it happen without a hook; give the transcripts that it left."""
+        for step in self.steps:
+            self._happen(step)
+        return list(map(Path, self._records))
 
-__all__ = ["FOLDER", "Replay", "keeper", "load", "recorded"]
+    def _happen(self, step: dict[str, Any]) -> None:
+        for name, text in step.get("files", {}).items():
+            (self.root / name).write_text(text)
+        for name, change in self._placed(step.get("transcript", {})).items():
+            before = self._records.get(name, [])
+            self._records[name] = change["whole"] if "whole" in change else [*before, *change["more"]]
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_text(_spelled(name, self._records[name]))
+
+
+__all__ = ["FOLDER", "Replay", "keeper", "kind_of", "load", "recorded"]

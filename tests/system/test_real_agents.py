@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pytest
 from fake_api import FakeApi
 from helpers import assert_whole, on_disk
 from real_agents import KINDS, LIST, RealAgent, say
-from recorded_agents import FOLDER, load, recorded
+from recorded_agents import FOLDER, kind_of, load, recorded
 
 from snapstore import Store
 from snapstore.agents.known.registry import load as find
@@ -138,6 +140,57 @@ def test_a_subagents_work_belongs_to_the_turn(agent: RealAgent, root: Path) -> N
     assert on_disk(root) == {}
 
 
+def test_a_failed_tool_is_an_error(agent: RealAgent, root: Path) -> None:
+    """S0-10: a command that fails, and an edit that finds no file, told as failed; what else the turn did is there."""
+    failing = [agent.shell("exit 3")], [agent.edit("missing.txt", "one", "uno")], [agent.write("a.txt", "one\n")]
+    agent.api.scene("Fail", *failing, [say("It failed.")])
+    agent.say("Fail")
+    turn = agent.json("show", "1")
+    assert (turn["status"], turn["replies"]) == ("done", ["It failed."])
+    assert [call["is_error"] for call in turn["tool_calls"]] == [True, True, False]
+    assert files(agent, 1) == {"a.txt": "A"}
+
+
+def test_a_start_in_a_subfolder_records_in_the_same_project(agent: RealAgent, root: Path) -> None:
+    """S2-16: started below the project's folder, the agent's turns are the project's."""
+    agent.snapstore("init")
+    agent.place = root / "deep" / "er"
+    agent.place.mkdir(parents=True)
+    near = agent.write("deep/er/near.txt", "near\n")
+    agent.api.scene("Below", [agent.shell("echo low > low.txt")], [near], [say("Done.")])
+    agent.say("Below")
+    assert agent.turns() == [(1, "Below", "done")]
+    assert files(agent, 1) == {"deep/er/low.txt": "A", "deep/er/near.txt": "A"}
+    agent.snapstore("undo", "--yes")
+    assert on_disk(root) == {}
+
+
+def test_two_at_once_have_a_session_each(agent: RealAgent, root: Path) -> None:
+    """S0-18: two conversations in one project at the same time; each undo takes back its own."""
+    both = threading.Barrier(2, timeout=120)  # neither goes on before the other works, too
+
+    def meet() -> list[dict[str, Any]]:
+        both.wait()
+        return []
+
+    for name in ("one", "two"):
+        agent.api.scene(f"Write {name}", [agent.write(f"{name}.txt", f"{name}\n")], lambda: [*meet(), say("Written.")])
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda name: agent.run(agent.command(f"Write {name}")), ("one", "two")))
+    sessions = [each["session"] for each in agent.json("sessions")["sessions"]]
+    assert len(sessions) == 2
+    told = {}
+    for session in sessions:
+        [turn] = [node for node in agent.json("log", "--session", session)["nodes"] if node["kind"] == "turn"]
+        told[turn["prompt"]] = session, {file["path"] for file in turn["files"]}
+    assert {prompt: paths for prompt, (_, paths) in told.items()} == {
+        "Write one": {"one.txt"},
+        "Write two": {"two.txt"},
+    }
+    agent.snapstore("undo", "--yes", "--session", told["Write one"][0])
+    assert list(on_disk(root)) == [b"two.txt"]
+
+
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_what_it_sends_is_what_the_fast_tests_play(name: str, root: Path, nobodys_home: Path, tmp_path: Path) -> None:
     """The recording of each agent; RECORD=1 makes it anew."""
@@ -152,18 +205,19 @@ def test_what_it_sends_is_what_the_fast_tests_play(name: str, root: Path, nobody
             agent.close()
     places = tmp_path / "payloads", root, nobodys_home
     version = LIST[agent.package]
-    made = recorded(name, version, *places, agent.env)
+    made = recorded(agent.name, version, *places, agent.env)
     if os.environ.get("RECORD"):
-        for old in FOLDER.glob(f"{name}-*.json"):
+        for old in [path for path in FOLDER.glob("*.json") if kind_of(path) == name]:
             old.unlink()
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / f"{name}-{version}.json").write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
     known = load(name)
-    assert _kinds(name, made) == _kinds(name, known)
+    assert _kinds(made) == _kinds(known)
 
 
-def _kinds(name: str, document: dict[str, Any]) -> list[list[str]]:
-    return [[event.kind for event in find(name).events(step["payload"], {})] for step in document["steps"]]
+def _kinds(document: dict[str, Any]) -> list[list[str]]:
+    events = find(document["agent"]).events
+    return [[event.kind for event in events(step["payload"], {})] for step in document["steps"]]
 
 
 def _place(agent: RealAgent) -> int:

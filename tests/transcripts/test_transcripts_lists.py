@@ -23,6 +23,7 @@ from test_transcripts_builders import (
     story,
 )
 
+from snapstore.agents.events.tool_effects import effect
 from snapstore.errors import Corrupt, Unknown
 from snapstore.transcripts.model import Conversation
 from snapstore.transcripts.readers.read import last_turns, read_conversation
@@ -102,6 +103,91 @@ def test_codex_instructions_are_no_prompt(tmp_path: Path) -> None:
         builder.item("message", role="user", content=[{"type": "input_text", "text": text}])
     builder.reply("hello")
     assert prompts(read(builder, tmp_path)) == ["say hello"]
+
+
+def test_codex_skills_are_no_prompt(tmp_path: Path) -> None:
+    """S4-25: what Codex 0.169.0 adds in the user's name, by what it says of it or by how it begins."""
+    builder = Codex()
+    builder.event("task_started", turn_id="t")
+    about = {"content_item_kinds": ["skills.instructions"]}
+    builder.item(
+        "message",
+        role="user",
+        content=[{"type": "input_text", "text": "Be brief."}],
+        internal_chat_message_metadata_passthrough=about,
+    )
+    for text in ("<skill>\n<name>brief</name>\n</skill>", "say hello"):
+        builder.item("message", role="user", content=[{"type": "input_text", "text": text}])
+    assert prompts(read(builder, tmp_path)) == ["say hello"]
+
+
+def test_codex_messages_are_items(tmp_path: Path) -> None:
+    """S4-25: Codex 0.169.0 writes what the user said as items, a message during the turn too."""
+    builder = Codex()
+    builder.event("task_started", turn_id="t")
+    for text in ("one", "and quickly"):
+        builder.item("message", role="user", content=[{"type": "input_text", "text": text}])
+        item = {"type": "UserMessage", "id": text, "content": [{"type": "text", "text": text}]}
+        builder.event("item_completed", item=item)
+    assert prompts(read(builder, tmp_path)) == ["one\n\nand quickly"]
+
+
+def test_codex_scripts_are_what_they_ran(tmp_path: Path) -> None:
+    """S0-11, S4-25: what a script changed is told by items, with renames and deletions; a script that failed before it
+    ran anything is told as a script."""
+    builder = Codex()
+    builder.prompt("change")
+    changes = {
+        "/p/new.txt": {"type": "add", "content": "one\ntwo\n"},
+        "/p/old.txt": {
+            "type": "update",
+            "unified_diff": "@@ -1,2 +1,2 @@\n same\n-out\n+in\n",
+            "move_path": "/p/now.txt",
+        },
+        "/p/gone.txt": {"type": "delete", "content": "x"},
+    }
+    run = {"type": "CommandExecution", "id": "exec-2", "command": ["/bin/bash", "-lc", "make"], "status": "failed"}
+    files = {"type": "FileChange", "id": "exec-1", "changes": changes, "status": "completed", "stdout": "Success."}
+    builder.item("custom_tool_call", call_id="c-1", name="exec", namespace="functions", input="tools.apply_patch(…)")
+    builder.event("item_completed", item=files)
+    builder.event("item_completed", item={**run, "aggregated_output": "no", "exit_code": 2})
+    builder.item("custom_tool_call_output", call_id="c-1", output="Script completed")
+    builder.item("custom_tool_call", call_id="c-2", name="exec", namespace="functions", input="oops(")
+    builder.item("custom_tool_call_output", call_id="c-2", output="Script failed\nScript error: oops")
+    write, edit, delete, shell, script = read(builder, tmp_path).turns[0].tool_calls
+    assert (write.type, write.file_path, write.content) == ("Write", "/p/new.txt", "one\ntwo\n")
+    assert (edit.type, edit.file_path, edit.old_string, edit.new_string) == (
+        "Edit",
+        "/p/old.txt",
+        "same\nout",
+        "same\nin",
+    )
+    assert "*** Move to: /p/now.txt" in edit.input
+    assert delete.file_path == "/p/gone.txt"
+    assert (shell.type, shell.input, shell.result, shell.is_error) == ("shell", {"cmd": "make"}, "no", True)
+    assert (script.name, script.is_error) == ("functions.exec", True)
+    assert not effect(script.name, script.input).scans
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "apply_patch verification failed: Failed to read file to update /p/a: No such file",
+        "Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 3\nOutput:\n",
+        "Exit code: 1\nWall time: 0 seconds\nOutput:\n",
+        "exec_command failed for `x`: CreateProcess",
+    ],
+)
+def test_codex_failures_are_plain_text(told: str, tmp_path: Path) -> None:
+    builder = Codex()
+    builder.prompt("try")
+    builder.item("function_call", call_id="c", name="exec_command", arguments='{"cmd": "x"}')
+    builder.item("function_call_output", call_id="c", output=told)
+    builder.item("function_call", call_id="d", name="exec_command", arguments='{"cmd": "x"}')
+    builder.item(
+        "function_call_output", call_id="d", output="Chunk ID: 1\nProcess exited with code 0\nOutput:\nfailed: 1"
+    )
+    assert [call.is_error for call in read(builder, tmp_path).turns[0].tool_calls] == [True, False]
 
 
 def test_codex_compaction_and_forks(tmp_path: Path) -> None:
@@ -188,6 +274,50 @@ def test_gemini_sets_all_messages(tmp_path: Path) -> None:
     builder.put({"$set": {"messages": builder.records[1:3]}})
     conversation = read(builder, tmp_path)
     assert prompts(conversation) == ["make it shout"]
+
+
+def test_gemini_resumed_chats_write_all_anew(tmp_path: Path) -> None:
+    """S4-25: Gemini CLI 0.61.0 first writes a list of the context alone, then one of everything, in which a call and
+    its answer share an id. That is no branch, and the lines of before still tell the outcome."""
+    context = {"id": "m0", "type": "user", "content": [{"text": "<session_context>\nThis is the Gemini CLI."}]}
+    builder = Gemini()
+    builder.put({"$set": {"messages": [context]}})
+    builder.prompt("one")
+    called = {"id": "c", "name": "run_shell_command", "args": {"command": "false"}}
+    builder.message("gemini", "so", toolCalls=[{**called, "status": "error", "result": "no"}])
+    prompt, call = builder.records[-2:]
+    answer = {"functionResponse": {"id": "c", "name": "run_shell_command", "response": {"output": "no"}}}
+    again = [
+        {**prompt, "content": [{"text": "one"}]},
+        {**call, "content": [{"text": "so"}, {"functionCall": called}]},
+        {**call, "type": "user", "content": [answer]},
+    ]
+    del again[1]["toolCalls"]
+    builder.put({"$set": {"messages": [context]}})
+    ended = read(builder, tmp_path)
+    assert (prompts(ended), ended.branches) == (["one"], [])
+    builder.put({"$set": {"messages": [context, *again]}})
+    builder.prompt("two")
+    conversation = read(builder, tmp_path)
+    assert (prompts(conversation), conversation.branches) == (["one", "two"], [])
+    first = conversation.turns[0]
+    assert (first.replies, [call.is_error for call in first.tool_calls]) == (["so"], [True])
+
+    shortened = Gemini()  # without the lines of before, as after an import elsewhere
+    shortened.put({"$set": {"messages": [context, *again]}})
+    (only,) = read(shortened, tmp_path).turns
+    assert (only.prompt, only.replies) == ("one", ["so"])
+    assert [(call.name, call.result) for call in only.tool_calls] == [("run_shell_command", "no")]
+
+
+def test_gemini_goes_on_without_what_was_there(tmp_path: Path) -> None:
+    """G-10: a prompt right after a list of the context alone leaves the turns of before as a branch."""
+    builder = story(Gemini())
+    builder.put({"$set": {"messages": [{"id": "m0", "type": "user", "content": "<session_context>"}]}})
+    builder.prompt("anew")
+    conversation = read(builder, tmp_path)
+    assert prompts(conversation) == ["anew"]
+    assert [len(branch.turns) for branch in conversation.branches] == [3]
 
 
 def test_gemini_tool_answers_start_no_turn(tmp_path: Path) -> None:

@@ -30,8 +30,12 @@ _HARMLESS = {
     *("askuserquestion", "ask_user", "ask_followup_question", "question", "attempt_completion", "plan_mode_respond"),
     *("enterplanmode", "exitplanmode", "plan_exit", "skill", "toolsearch", "listmcpresources", "readmcpresource"),
     *("bashoutput", "taskoutput", "taskstop", "killshell", "killbash", "read_bash", "stop_bash"),
-    # A subagent's own tool calls are reported separately.
-    *("task", "agent", "taskcreate", "taskupdate", "tasklist", "taskget", "sendmessage", "spawn_agent", "wait"),
+    *("request_user_input", "get_goal", "create_goal", "update_goal", "tool_search", "clock__curr_time"),
+    *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
+    # A subagent's own tool calls are reported separately, and so are those of a script that calls tools.
+    *("functions.exec", "spawn_agent", "wait_agent", "close_agent", "resume_agent", "send_input", "followup_task"),
+    *("send_message", "list_agents", "interrupt_agent"),
+    *("task", "agent", "taskcreate", "taskupdate", "tasklist", "taskget", "sendmessage", "wait"),
 }
 _REMOVALS = {"delete_file", "delete", "remove_file", "deletefile"}
 

@@ -65,11 +65,25 @@ def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "", a
                 # A subagent's work is not in this transcript.
                 found.scans |= touched.scans or call.name.lower() in ("agent", "task")
         found.interrupted = turn.interrupted
-        found.complete = turn.replies[-1:] == [reply] if reply else bool(turn.replies)
-    if reply and reply not in found.record.get("replies", []):
+        found.complete = _is_told(reply, turn.replies) if reply else bool(turn.replies)
+    replies = found.record.get("replies", [])
+    if reply and reply not in replies and not _is_told(reply, replies):
         found.record["replies"] = [*found.record.get("replies", []), reply]
     found.record["conversation"] = {**about, "complete": found.complete}
     return found
+
+
+def _is_told(reply: str, replies: list[str]) -> bool:
+    """Return whether a reply is the last of these, or the last ones joined, as Gemini CLI reports a turn's replies."""
+    wanted = "".join(reply.split())
+    for each in reversed(replies):
+        tail = "".join(each.split())
+        if not wanted.endswith(tail):
+            return False
+        wanted = wanted.removesuffix(tail)
+        if not wanted:
+            return True
+    return False
 
 
 def conversation_fields(turn: ConversationTurn) -> dict[str, Any]:

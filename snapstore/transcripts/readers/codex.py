@@ -5,6 +5,9 @@ Events mark the start and the end of a turn. A rollback cuts off the end of the 
 
 from __future__ import annotations
 
+import re
+
+from snapstore.transcripts.apply_patch import ADD, BEGIN, DELETE, END, MOVE, UPDATE
 from snapstore.transcripts.outline import Filler, Outline, get, moment, string, text_of
 
 TYPE_CHECKING = False
@@ -18,10 +21,19 @@ if TYPE_CHECKING:
 _KNOWN = {
     *("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"),
     *("inter_agent_communication", "inter_agent_communication_metadata", "security_risk_score"),
+    "token_usage_record",
 }
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output", "local_shell_call_output"}
-_FRAME = ("<environment_context", "<user_instructions", "# AGENTS.md instructions", "<permissions", "<turn_aborted")
+_FRAME = (
+    *("<environment_context", "<user_instructions", "# AGENTS.md instructions", "<permissions", "<turn_aborted"),
+    *("<skill>", "<subagent_notification"),
+)
+_SCRIPT = "functions.exec"  # runs JavaScript, which calls the other tools: each of those has an item of its own
+_FAILED = re.compile(
+    r"(Script failed|Exit code: [1-9]|\w+ (verification )?failed( for .*)?:)"
+    r"|Chunk ID: (.*\n)+?Process exited with code [1-9]"
+)
 
 
 class CodexOutline(Outline):
@@ -77,7 +89,7 @@ class CodexOutline(Outline):
             self._framed = True
         if about in ("task_started", "turn_started"):
             self._begin(string(payload, "turn_id"))
-        elif about == "user_message":
+        elif about == "user_message" or _item_type(payload) == "UserMessage":
             if open_turn is None and not self._is_cut():
                 self._begin(None)
         elif about == "thread_rolled_back":
@@ -152,7 +164,11 @@ class CodexFiller(Filler):
         self._events: list[tuple[str, str | None]] = []
         self._thoughts: tuple[list[str], list[str]] = ([], [])
         self._asked: list[tuple[str, str | None]] = []
+        self._typed: list[tuple[str, str | None]] = []
         self._has_prompt = False
+        self._failed: set[str] = set()  # calls whose item says so
+        self._scripts: dict[str, tuple[Any, int]] = {}  # what each script is, and how many items came before it
+        self._items_done = 0
 
     def take(self, record: dict[str, Any]) -> None:
         payload = record.get("payload")
@@ -176,13 +192,34 @@ class CodexFiller(Filler):
             self._thoughts[1].append(string(payload, "text") or "")
         elif about == "turn_aborted":
             self.turn.interrupted = True
+        elif about == "item_completed":
+            self._completed(payload.get("item"), at)
+
+    def _completed(self, item: Any, at: str | None) -> None:
+        """Take what Codex itself says was said or done. Its id is that of the call, if the model called it directly."""
+        kind, id = string(item, "type"), string(item, "id")
+        if kind == "UserMessage":
+            self._typed.append((text_of(get(item, "content")) or "", at))
+        elif kind == "AgentMessage":
+            self._events.append((text_of(get(item, "content")) or "", at))
+        elif kind in ("FileChange", "CommandExecution") and id is not None:
+            self._items_done += 1
+            failed = string(item, "status") in ("failed", "declined")
+            if failed:
+                self._failed.add(id)
+            if kind == "FileChange":
+                self.call(id, "apply_patch", _as_patch(get(item, "changes")))
+                self.result(id, string(item, "stdout") or string(item, "stderr") or "", failed)
+            else:
+                self.call(id, "exec_command", {"cmd": _command(get(item, "command"))})
+                self.result(id, string(item, "aggregated_output") or "", failed)
 
     def _item(self, about: str | None, payload: dict[str, Any], at: str | None) -> None:
         if about == "message":
             text = text_of(payload.get("content")) or ""
             if payload.get("role") == "assistant":
                 self._items.append((text, at))
-            elif payload.get("role") == "user" and text and not text.lstrip().startswith(_FRAME):
+            elif payload.get("role") == "user" and text and _is_typed(payload, text):
                 self._asked.append((text, at))
         elif about == "reasoning":
             parts = [text_of(payload.get(name)) for name in ("summary", "content")]
@@ -194,23 +231,78 @@ class CodexFiller(Filler):
 
     def _call(self, about: str, payload: dict[str, Any]) -> None:
         id = payload.get("call_id") or payload.get("id")
+        name = payload.get("name")
+        group = payload.get("namespace")
         if about == "local_shell_call":
             self.call(id, "local_shell", payload.get("action"))
+        elif isinstance(id, str) and f"{group}.{name}" == _SCRIPT:
+            self._scripts[id] = payload.get("input"), self._items_done
         else:
-            self.call(id, payload.get("name"), payload.get("arguments" if about == "function_call" else "input"))
+            self.call(id, name, payload.get("arguments" if about == "function_call" else "input"))
 
     def _output(self, payload: dict[str, Any]) -> None:
-        output = payload.get("output")
-        failed = get(output, "success") is False
+        id, output = payload.get("call_id"), payload.get("output")
         body = output.get("content", output.get("output")) if isinstance(output, dict) else output
-        self.result(payload.get("call_id"), text_of(body), failed, output if isinstance(output, dict) else None)
+        text = text_of(body)
+        failed = get(output, "success") is False or id in self._failed or _FAILED.match(text or "") is not None
+        if isinstance(id, str) and id in self._scripts:
+            script, before = self._scripts.pop(id)
+            if self._items_done > before:
+                return  # its items tell what it did
+            self.call(id, _SCRIPT, script)
+        self.result(id, text, failed, output if isinstance(output, dict) else None)
 
     def finish(self) -> None:
+        for id, (script, _) in self._scripts.items():
+            self.call(id, _SCRIPT, script)
         if not self._has_prompt and self.span.prompted:
-            for text, at in self._asked:
+            for text, at in self._typed or self._asked:
                 self.prompt(text, self.span.key, at)
         for text, at in self._items or self._events:
             self.reply(text, None, at)
         for text in self._thoughts[0] or self._thoughts[1]:
             self.think(text)
         super().finish()
+
+
+def _item_type(payload: Any) -> str | None:
+    return string(payload, "item", "type") if string(payload, "type") == "item_completed" else None
+
+
+def _is_typed(payload: dict[str, Any], text: str) -> bool:
+    """Return whether a message in the user's name is what the user typed.
+
+    Newer rollouts say what each part is. Older ones mark what Codex itself adds, such as skills, by how it begins.
+    """
+    kinds = get(payload, "internal_chat_message_metadata_passthrough", "content_item_kinds")
+    if isinstance(kinds, list) and kinds:
+        return any(isinstance(kind, str) and kind.startswith("user.") for kind in kinds)
+    return not text.lstrip().startswith(_FRAME)
+
+
+def _command(words: Any) -> str:
+    """Return the command line, without the shell that runs it."""
+    told = [word for word in words if isinstance(word, str)] if isinstance(words, list) else [words or ""]
+    return str(told[2]) if len(told) == 3 and told[1] in ("-lc", "-c") else " ".join(map(str, told))
+
+
+def _as_patch(changes: Any) -> str:
+    """Return the changes of an item as the patch that makes them."""
+    sections = [BEGIN]
+    for path, change in changes.items() if isinstance(changes, dict) else ():
+        if "\n" in path:
+            continue  # it would be read as more than a path
+        kind, moved = string(change, "type"), string(change, "move_path")
+        if kind == "add":
+            sections += [f"*** {ADD}: {path}", *(f"+{line}" for line in _rows(string(change, "content")))]
+        elif kind == "delete":
+            sections.append(f"*** {DELETE}: {path}")
+        else:
+            sections += [f"*** {UPDATE}: {path}", *([f"*** {MOVE}: {moved}"] if moved else [])]
+            rows = _rows(string(change, "unified_diff"))
+            sections += ["@@" if row.startswith("@@") else row for row in rows if not row.startswith("\\")]
+    return "\n".join([*sections, END, ""])
+
+
+def _rows(text: str | None) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
