@@ -101,7 +101,9 @@ class Journal:
         stats: dict[bytes, os.stat_result | None] = {}
         if writer is not None and moves:
             plan |= {"tag": writer.tag, "tree": [_spelled_move(move) for move in moves]}
-            plan["keep"] = [os.fsdecode(folder) for folder in sorted(writer.keep_folders | writer.standing(moves))]
+            plan["keep"] = [
+                os.fsdecode(folder) for folder in sorted(writer.keep_folders | writer.existing_folders(moves))
+            ]
         if then is not None:
             plan["then"] = then
         fd = self._open()  # if this fails, there is nothing to undo

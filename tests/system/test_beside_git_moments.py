@@ -232,7 +232,7 @@ def test_a_borrowed_pack_that_is_here_gets_no_keep_later(tmp_path: Path, store: 
     store.shadow.objects.reload()
     source.link_all(store.shadow.objects, made)  # it is here, and kept
     assert len(made) == 3 and all(map(os.path.exists, made))
-    borrow._let_go(made)
+    borrow._remove_links(made)
     assert [os.path.exists(path) for path in made] == [False, True, True]
     store.shadow.objects.reload()
     with pytest.raises(FileExistsError):

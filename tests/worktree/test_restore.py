@@ -635,7 +635,7 @@ def test_taken_back_in_the_same_process(place: Place) -> None:
 def test_folders_that_stood_are_kept_after_a_kill(place: Place) -> None:
     (place.root / "empty").mkdir()
     moves = place.moves({}, {b"empty/x/y": (FILE, b"2"), b"z": (FILE, b"3")})
-    standing = place.restore().standing(moves)
+    standing = place.restore().existing_folders(moves)
     assert standing == {b"empty", b""}
     place.restore().apply(moves)
     assert place.restore(keep_folders=standing).roll_back(moves) == []

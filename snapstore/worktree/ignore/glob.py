@@ -1,6 +1,6 @@
 """Translation of git's globs into regular expressions.
 
-Only the part of a rule from its first wildcard on is translated here. Text is Latin-1, one character per byte.
+Callers pass the part of a rule that begins with its first wildcard, as Latin-1 text with one character per byte.
 """
 
 from __future__ import annotations
@@ -67,16 +67,15 @@ def translate(glob: str, fold: bool = False) -> tuple[str, int]:
 
     The number of slashes is -1 (any number) if the glob contains `**`.
 
-    With `fold` the expression is meant for text in lower case, as git does under `core.ignorecase`. As in git, letters
-    and ranges are then folded, but a letter after a backslash or a single letter in brackets is not: such a letter
-    matches nothing.
+    With `fold` the expression is for text in lower case, as under `core.ignorecase`. As in git, letters and ranges are
+    then folded, but a letter after a backslash or a single letter in brackets is not. Such a capital matches nothing.
 
-    A glob with many stars must not make a scan hang. Of several stars between two slashes only the last one needs to
-    backtrack, because the text before it may as well match as early as possible. The same holds for several `**/`. All
-    but the last therefore become atomic groups, which never backtrack.
+    A glob with many stars must not make a scan hang. Of several stars between two slashes, only the last one needs to
+    backtrack, because the text before it may as well match as early as possible. The same holds for several `**/`. So
+    all but the last become atomic groups, which never backtrack.
 
-    A glob that git accepts but that matches nothing (an unclosed bracket, an unknown class, a trailing backslash)
-    raises LookupError, because the code reads past the end of the glob or looks up an unknown class.
+    Raise LookupError for a glob that git accepts but that matches nothing: an unclosed bracket, an unknown class, a
+    trailing backslash. The code then reads past the end of the glob or looks up an unknown class.
     """
     out: list[str] = []
     slashes, leaps = 0, False
@@ -95,7 +94,7 @@ def translate(glob: str, fold: bool = False) -> tuple[str, int]:
                 if leap >= 0:
                     out[leap] = _EARLY[out[leap]]
                     out.append(")")
-                # Before a bare slash `**` can match no folder at all, before an escaped slash it cannot.
+                # Before a plain slash, `**` also matches zero folders; before an escaped slash it does not.
                 bare = glob.startswith("/", at)
                 leap = len(out)
                 out.append("(?:.*/)?" if bare else ".*")

@@ -1,24 +1,21 @@
-"""Files below a root that only other programs write: agents' conversations, git.
+"""Files below a root that only other programs write: agents' conversations and git's own files.
 
-A move never writes a conversation (C1, S1-09, S4-01). If the root is `~/.claude`, a settings folder that `~/.claude`
-links to, or the home folder, a scan would find the conversation changed by every turn, and an undo would truncate it. A
-move never writes to the user's repository either (P-04), whose folder may have another name than `.git`. Both are never
-captured, as if `never_capture` listed them.
+A move never writes a conversation (C1, S1-09, S4-01). If the root is the home folder, `~/.claude`, or a settings folder
+that `~/.claude` links to, every turn would change the conversation, and an undo would truncate it. A move never writes
+to the user's repository either (P-04), whose folder may have another name than `.git`. Both are never captured, as if
+`never_capture` listed them.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from itertools import chain
 
 from snapstore.base.agent_folders import CONVERSATION_FOLDERS
 from snapstore.base.paths import has_unsafe_part
 from snapstore.worktree.ignore.never_capture import pattern_of
 from snapstore.worktree.usergit.repository import external_git_dirs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def patterns_below(root: bytes) -> list[str]:
@@ -39,5 +36,5 @@ def _conversations(top: bytes) -> Iterator[str]:
 
 def _repository(top: bytes) -> Iterator[str]:
     for folder in external_git_dirs(top.rstrip(b"/") or b"/"):
-        if folder.startswith(top) and not has_unsafe_part(folder[len(top) :]):  # `.git` itself is never captured anyway
+        if folder.startswith(top) and not has_unsafe_part(folder[len(top) :]):  # `.git` is never captured anyway
             yield pattern_of(folder[len(top) :])

@@ -1,8 +1,8 @@
-"""The one answer to "may this path be captured or written, and why not".
+"""The policy that decides whether a path may be captured or written, and if not, why.
 
-Every caller that names a path asks here: hooks and commands, scans, moves, edits of one file, imports. Ignore rules and
-`max_file_size` are not part of the answer. They only say what a scan leaves out by itself; a file that is named is
-captured whatever they say.
+Everything that captures or writes asks this policy: hooks and commands, scans, moves, edits of one file, imports.
+Ignore rules and `max_file_size` are not part of the policy. They only tell a scan which unnamed files to leave out; a
+file that an agent names is captured all the same.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ EXCLUDED = (OTHERS, NEVER)
 
 
 class CapturePolicy:
-    """Decides about the paths of one root.
+    """The policy for the paths of one root.
 
-    `store` is the folder of the stores if it lies below the root: somebody may have put the stores there, or may watch
-    over a home folder (G-09). `others` are patterns of the files that only other programs write, `never_capture` those
-    of the setting of that name. Neither of the two can take back what the other excludes.
+    `store` is the folder of the stores if it lies below the root, as when the root is the home folder (G-09). `others`
+    are patterns of files that only other programs write, and `never_capture` those of the setting of that name. A `!`
+    pattern in one list cannot re-include what the other list excludes.
     """
 
     def __init__(
@@ -58,23 +58,20 @@ class CapturePolicy:
 
     @property
     def excludes(self) -> bool:
-        """Return whether there are patterns that a path can match at all."""
+        """Return whether there are any patterns."""
         return bool(self.text)
 
     def excluded(self, path: bytes, is_dir: bool = False) -> str | None:
-        """Return why a path that is not unsafe is never captured, None if it may be.
+        """Return why a safe path is never captured, or None if it may be captured.
 
-        Such a file stays as it is, on disk and in the trees that hold it.
+        Excluded files stay unchanged, on disk and in the trees that hold them.
         """
         if self._others and self._others.matches(path, is_dir):
             return OTHERS
         return NEVER if self._never and self._never.matches(path, is_dir) else None
 
     def is_others(self, path: bytes) -> bool:
-        """Return whether only another program writes a file.
-
-        Nobody needs to be told that such a file is left out.
-        """
+        """Return whether only another program writes a file, which need not be reported."""
         return self._others.matches(path)
 
     def is_never_captured(self, path: bytes) -> bool:

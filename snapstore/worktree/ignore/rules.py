@@ -1,6 +1,6 @@
-"""Ignore rules: which paths are left out, answered exactly as git would answer.
+"""Ignore rules: which paths a scan leaves out, exactly as git would.
 
-Nothing here reads a file. The caller passes the texts of `.gitignore`, `info/exclude`, the global excludes file and
+This module reads no files. The caller passes the texts of `.gitignore`, `info/exclude`, the global excludes file and
 `.snapstoreignore`. Paths are bytes with `/` between parts, without a leading slash.
 
     Rule        one line of a text
@@ -9,10 +9,9 @@ Nothing here reads a file. The caller passes the texts of `.gitignore`, `info/ex
     FolderRules answers for each name in a folder during a walk
     RuleBook    all rules of one root
 
-Most names match no rule, and a walk asks tens of thousands of times. So a folder first checks whether any rule could
-match (a set, a tuple of suffixes, one regular expression per sheet). Only on a hit does the folder look for the last
-matching rule, which decides. Rules that contain a path (`docs/_build`) take part in a folder's first check only where
-they can match one of its children.
+A walk checks tens of thousands of names, and most match no rule. So `FolderRules` first checks whether any rule could
+match: with a set, a tuple of suffixes, and one regular expression per sheet. Only then does it search for the last
+matching rule, which decides. A rule with a path (`docs/_build`) takes part only in folders where it can match a child.
 """
 
 from __future__ import annotations
@@ -26,11 +25,10 @@ Search = Callable[[bytes], object]
 Placed = tuple[bytes, "_Sheet"]
 Live = tuple[bytes, "_Sheet", tuple["_Rule", ...]]
 
-# For roots without rules of their own: folders that a tool regenerates and that nobody edits by hand. Files that are
-# left out here cannot be undone, so a name is listed only if it can mean nothing else. `build`, `dist`, `out`, `bin`,
-# `env` and `target` are also names that people give to folders of their own work (compiler targets, deploy targets).
-# Capturing a cargo `target` costs disk space, leaving out a hand-written one costs the work. `venv` is listed because
-# it is by far the most common name for the largest such folder.
+# The rules for roots without rule files: folders that tools regenerate and nobody edits by hand. An undo does not cover
+# files that are left out, so a name is listed only if it is unambiguous. `build`, `dist`, `out`, `bin`, `env` and
+# `target` may also hold a person's own work: capturing a cargo `target` only costs disk space, but leaving out a
+# hand-written one costs the work. `venv` is listed because most folders of that name are virtual environments.
 MACHINE_MADE = b"""\
 node_modules/
 .venv/
@@ -91,8 +89,8 @@ class _Rule:
         elif not self.placed and glob.startswith(b"*") and not _WILD(glob, 1):
             self.suffix = glob[1:].lower() if fold else glob[1:]
         else:
-            # Git compares the text before the first wildcard by itself and treats the rest as a separate glob. The `**`
-            # of `a**/b` is at the beginning of that glob, so it does match across folders.
+            # Git compares the text before the first wildcard literally and treats the rest as a separate glob. In
+            # `a**/b` that glob begins with `**`, so it matches across folders.
             regex, slashes = translate(rest.decode("latin-1"), fold)
             self.regex = re.escape(plain) + regex.encode("latin-1")
             self.slashes = -1 if slashes < 0 else self.slashes + slashes
@@ -116,7 +114,7 @@ def _join(rules: Iterable[_Rule]) -> Search:
 
 
 class _Sheet:
-    """The rules of one text in their order, and quick checks that cover all of them."""
+    """The rules of one text in their order, with quick checks for all of them at once."""
 
     __slots__ = ("_joined", "literals", "named", "placed", "rules", "suffixes")
 
@@ -136,10 +134,7 @@ class _Sheet:
         self._joined: dict[tuple[_Rule, ...], Search] = {}
 
     def joined(self, rules: tuple[_Rule, ...]) -> Search:
-        """Return one search for several rules.
-
-        Searches are cached, because neighbouring folders ask for the same rules.
-        """
+        """Return one search for several rules, cached because folders often share rules."""
         search = self._joined.get(rules)
         if search is None:
             search = self._joined[rules] = _join(rules)
@@ -289,7 +284,7 @@ class RuleBook:
     def ignored(self, path: bytes, is_dir: bool) -> bool:
         """Return whether the path or a folder above it is ignored.
 
-        As in git, no rule can bring back a path below an ignored folder.
+        As in git, no rule can re-include a path below an ignored folder.
         """
         folder = b""
         *parents, name = path.split(b"/")

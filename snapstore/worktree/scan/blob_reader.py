@@ -1,4 +1,4 @@
-"""Reader from files on disk to blobs: exact bytes, bounded memory, no torn reads."""
+"""Reads files into blobs: exact bytes, bounded memory, no torn reads."""
 
 from __future__ import annotations
 
@@ -26,21 +26,23 @@ class Held(Protocol):
 
 
 TRIES = 3
-# The stat of a file changes when a write begins, so it cannot show a write that began before the reading and still goes
-# on. A file that has just changed is therefore read twice, with a pause between if it is larger than a page. It may
-# grow meanwhile, as a log does. A file too large to be held in memory must rest during the pause before it is read.
+# A file's stat changes when a write begins, so it cannot reveal a write that began before the read and is still going
+# on. A file that has just changed is therefore read twice, with a pause in between if it is larger than a page. (The
+# file may grow meanwhile, as a log does.) A file too large for memory must stay unchanged during a pause before the
+# read.
 _PAGE = 4096
 _PAUSE = 0.02
 _FILE_ERRORS = (errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL)
 
-_OTHER_KIND = (errno.ELOOP, errno.EINVAL, errno.ENXIO)  # opened a link, read a file as a link, opened a socket
+# Opening a link, reading a file as a link, opening a socket.
+_OTHER_KIND = (errno.ELOOP, errno.EINVAL, errno.ENXIO)
 
 SPECIAL = "not a file, link or folder"
 UNREADABLE = "cannot be read"
 CHANGING = "kept changing while it was read"
 TOO_LARGE = "larger than max_file_size"
 BAD_NAME = "a name that git cannot hold safely"
-REMOVED = "removed; "  # prefix for a file that had been left out; the reason follows
+REMOVED = "removed; "  # prefix for a removed file that was left out; the reason follows
 
 
 class Streamed(bytes):
@@ -55,9 +57,9 @@ class LeftOut(Exception):
 
 
 class Blobs:
-    """Stores the files of one root.
+    """Stores the files of one root as blobs.
 
-    Nothing is visible in the store until the writer is finished. Without `held` every file is stored.
+    The blobs become visible when the writer is finished. Without `held` every file is stored.
     """
 
     def __init__(self, root: bytes, writer: PackWriter, held: Held | None = None) -> None:
@@ -66,10 +68,10 @@ class Blobs:
         self._writer = writer
 
     def take(self, path: bytes, known: bytes | None = None, limit: int = 0) -> tuple[Entry, os.stat_result] | None:
-        """Return a file's entry and the stat it was read under.
+        """Store a file, and return its entry and the stat under which it was read.
 
         Return None if there is no file at the path. A file larger than `limit` (if set) is not read. `known` is the
-        blob that the caller expects and knows to be reachable from a ref, so it is not looked up again.
+        expected blob, which is reachable from a ref and so is not looked up again.
         """
         for _ in range(TRIES):
             try:
@@ -87,8 +89,7 @@ class Blobs:
             if read is None:
                 return None
             mode, content, st = read
-            # Outside the try: an error of the store must not count as an error of the file, which would only leave the
-            # file out.
+            # Outside the `try`: an error of the store must not just leave the file out.
             oid = content if isinstance(content, Streamed) else self._store(path, content, known)
             return (mode, bytes(oid)), st
         raise LeftOut(CHANGING)
@@ -146,7 +147,7 @@ class Blobs:
         return oid
 
     def _stream(self, path: bytes, fd: int, size: int, known: bytes | None) -> bytes:
-        if known is not None:  # perhaps only the stat changed: reading costs less than deflating
+        if known is not None:  # perhaps only the stat changed: hashing costs less than compressing
             digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
             while piece := os.read(fd, CHUNK):
                 digest.update(piece)
@@ -165,7 +166,7 @@ class Blobs:
 def _if_same_kind(work: Callable[[bytes], T], full: bytes, st: os.stat_result) -> T:
     """Call `work`; raise SourceChanged if it fails because the file's kind changed.
 
-    A file may become a link, or a link a file, after its stat was taken. The caller then tries again.
+    A file may become a link, or a link a file, after the stat. The caller then tries again.
     """
     try:
         return work(full)

@@ -4,13 +4,13 @@ The user's index names the blob of every clean file. An index entry is trusted o
 entry is not racy, no conversion could apply (usergit/conversions.py), the blob exists and is undamaged, and the blob
 has exactly the file's size. Every other file is read and hashed.
 
-The size matters because a file that was checked out under attributes that no longer exist looks clean and differs from
-its blob. Line endings and `$Id$` then change the size. Filters may keep the size, but leave their name in the
+The size matters because a file that was checked out under attributes that no longer exist looks clean but differs from
+its blob. Converted line endings and `$Id$` change the size. A filter may keep the size, but its name is in the
 configuration, and then everything is hashed. One case cannot be detected without reading the file: a working-tree
-encoding that is no longer in force and happens to take as many bytes as UTF-8.
+encoding that is no longer in force and takes as many bytes as UTF-8.
 
 The objects are hard-linked into the store, so that the user's own gc cannot remove them. With an alternates entry gc
-could: after `reset --hard`, reflog expiry and `gc --prune=now`, a shadow repository on alternates lacked a tree.
+could: after `reset --hard`, reflog expiry and `gc --prune=now`, a shadow repository with alternates lacked a tree.
 
 Linked files are synced, one by one or many at once. Git syncs neither its loose objects nor every pack, and a store
 that depends on unsynced files would be unusable after a power cut (test_powercut.py).
@@ -49,14 +49,14 @@ class NotBorrowable(Exception):
 
 
 class Borrow:
-    """The objects that one checkout can lend, offered to the scan as a hint.
+    """The objects of one checkout, offered to the scan as a hint.
 
-    `link` brings the objects that were used into the store.
+    `link` hard-links the objects that the scan used into the store.
     """
 
     def __init__(self, repo: UserRepo, root: bytes, home: bytes | None) -> None:
         if repo.object_format != b"sha1":
-            raise NotBorrowable("its object ids are not ours")
+            raise NotBorrowable("its object ids are not SHA-1")
         self._repo = repo
         self._home = home
         self._sources = [_Source(folder) for folder in _object_folders(os.path.join(repo.common_dir, b"objects"))]
@@ -201,7 +201,7 @@ class Borrow:
                     raise FileNotFoundError(f"{len(wanted)} objects are missing")
             _sync_linked(made)
         except OSError as error:
-            _let_go(made)
+            _remove_links(made)
             raise NotBorrowable(str(error)) from None
         finally:
             objects.reload()
@@ -259,7 +259,7 @@ class _Source:
             packs = []
         for pack in packs:
             try:
-                # A pack of a partial clone has trees that name blobs which are not there.
+                # A pack of a partial clone has trees whose blobs may be missing.
                 promised = os.path.exists(f"{pack.base}.promisor")
                 if not promised and (pack.size() > _CHECK_WHOLE or pack.is_whole()):
                     self._packs.append(pack)
@@ -347,12 +347,12 @@ class _Source:
         self._objects.close()
 
 
-def _let_go(made: list[str]) -> None:
+def _remove_links(made: list[str]) -> None:
     """Remove the links that no other program can depend on yet.
 
     Loose objects and packs without an index are removed. A pack with its index was visible with `.keep`, so a git
-    process may have deleted other copies of its objects. Such a pack stays, without the `.keep`. The pack takes no
-    space while the user's repository has it too; a later gc collects it.
+    process may have deleted other copies of its objects. Such a pack is kept, without the `.keep`, until a later gc
+    collects it. It takes no space while the user's repository has it too.
     """
     for path in made:
         stem, _, suffix = path.rpartition(".")
@@ -363,7 +363,7 @@ def _let_go(made: list[str]) -> None:
 def _link(source: str, target: str) -> None:
     st = os.lstat(source)
     if st.st_uid != os.geteuid() or not stat.S_ISREG(st.st_mode) or st.st_mode & 0o022:
-        raise PermissionError(f"{source} is not only ours to write")
+        raise PermissionError(f"other users can write to {source}")
     os.link(source, target, follow_symlinks=False)
 
 
@@ -382,7 +382,7 @@ def _sync_linked(paths: list[str]) -> None:
 
 
 def _object_folders(first: bytes) -> list[bytes]:
-    """Return the repository's object folder and those it borrows from."""
+    """Return a repository's object folder and its alternates."""
     folders: list[bytes] = []
     waiting = [first]
     while waiting and len(folders) < 10:

@@ -37,7 +37,7 @@ def has_twin(name: bytes, st: os.stat_result, folder: int | bytes) -> bool:
 
 
 def may_be_one(a: os.stat_result, b: os.stat_result) -> bool:
-    """Return whether two lookups may have reached one file; the folder's listing decides."""
+    """Return whether two lookups may have reached one file."""
     return os.path.samestat(a, b) or _all_but_inode(a) == _all_but_inode(b)
 
 
@@ -64,9 +64,9 @@ def spelling_on_disk(top: bytes, path: bytes) -> bytes:
 
 
 def not_listed(paths: Iterable[bytes], folders: Mapping[bytes, Collection[bytes]]) -> set[bytes]:
-    """Return the paths, and folders above them, that their own folder does not list.
+    """Return the paths, and folders above them, that no parent folder lists.
 
-    Only folders in `folders` are checked.
+    `folders` maps folders to their listed names; other folders are not checked.
     """
     listed = {folder: set(names) for folder, names in folders.items()}
     found: set[bytes] = set()

@@ -27,7 +27,7 @@ def is_file(entry: Entry | None) -> bool:
 def must_be_readable(root: bytes) -> None:
     """Raise OSError if the root is missing or cannot be listed.
 
-    Such a root is not an empty root: nothing may be recorded.
+    Recording such a root as empty would look as if all files had been removed.
     """
     if not stat.S_ISDIR(os.lstat(root).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), root)
@@ -71,7 +71,7 @@ def compare_files(
 def compare_folders(prefix: bytes, rows: Mapping[bytes, FolderStat]) -> tuple[list[bytes], list[bytes], list[bytes]]:
     """Return the known folders that are gone, replaced, or may have new names.
 
-    A replaced folder is something else now; its path is returned with a trailing slash.
+    A replaced folder is no longer a folder; its path is returned with a trailing slash.
     """
     gone: list[bytes] = []
     replaced: list[bytes] = []
@@ -130,9 +130,9 @@ def watch_parents(path: bytes) -> dict[bytes, FolderStat]:
 
 
 def through_link(prefix: bytes, path: bytes) -> bool:
-    """Return whether a folder above the path is a link or no folder at all.
+    """Return whether a folder above the path is a link, or not a folder.
 
-    A file reached through a link is not in the root.
+    A file that is reached through a link is not in the root.
     """
     # Check from the top: below a link that leads to itself, lstat raises an error.
     return any(not stat.S_ISDIR(os.lstat(prefix + parent).st_mode) for parent in reversed(with_parents(path)[1:]))

@@ -1,4 +1,4 @@
-"""Reader for the ignore rules of a root; detects when they changed."""
+"""Reads the ignore rules of a root, and detects changes of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 1 << 24
 
 
 class RuleReader:
-    """The rules in force at the last scan (`book`), and how to read the present ones."""
+    """Holds the rules in force at the last scan (`book`), and reads the current ones."""
 
     def __init__(self, root: bytes, cache: StatCache, repo: UserRepo | None, home: bytes | None) -> None:
         self._root = root
@@ -29,7 +29,7 @@ class RuleReader:
         self.book = RuleBook(*coverage["rules"]) if coverage else RuleBook()  # type: ignore[misc]
 
     def changed(self) -> bool:
-        """Return whether a rule file changed that comparing captured files cannot detect.
+        """Return whether a rule file changed that is not captured.
 
         Such a file lies outside the root, or is itself ignored.
         """
@@ -60,14 +60,15 @@ class RuleReader:
             book.add(folder, git, own)
         return git, own
 
-    def unknown(self, path: bytes) -> bool:
+    def differs(self, path: bytes) -> bool:
         """Return whether the rule file at a path differs from the book."""
         folder, _, name = path.rpartition(b"/")
         _, _, git, own, _ = self.book.sources()
         texts = git if name == GIT_NAME else own
         return self._read(path) != texts.get(_join(self._prefix, folder) if folder else self._prefix)
 
-    def remember(self, book: RuleBook) -> dict[str, object]:
+    def coverage(self, book: RuleBook) -> dict[str, object]:
+        """Return the part of a scan's coverage that records the rules in force."""
         return {"rules": book.sources()}
 
     def _outside(self) -> tuple[list[bytes], bool]:

@@ -3,8 +3,8 @@
 Every known file and folder is stat-ed. A folder whose stat changed is listed for new names. Only new and changed files
 are read. A change of the ignore rules lists every folder again.
 
-Coverage: that a path is missing from the last tree means something only if the last scan could see the path.
-`first_seen` holds the other new paths (formerly ignored, left out, or unknown): their state before is unknown.
+Coverage: a path that is missing from the last tree was missing on disk only if the last scan could see the path.
+`first_seen` holds the other new paths (ignored, left out or unknown before), whose earlier state is unknown.
 """
 
 from __future__ import annotations
@@ -137,14 +137,15 @@ class Scan:
             "first_seen": self._unknown_since(),
             "never": self._policy.text,
             "private": private_folders(self._prefix, private_in(self._cache.coverage), found.folders),
-            **self._rules.remember(self._ways.book),
+            **self._rules.coverage(self._ways.book),
         }
         return found
 
     def _unknown_since(self) -> tuple[bytes, ...]:
-        """Return the files of this and earlier scans whose age is unknown.
+        """Return the files found by any scan that may have existed before unseen.
 
-        A file that disappears and comes back is known. A first scan returns nothing: there is no earlier state."""
+        A file that disappears and comes back is known. The first scan returns nothing, since no state precedes it.
+        """
         if self._blind and not self._cache.files:
             return ()
         files, found = self._cache.files, self._found.files
@@ -169,7 +170,7 @@ class Scan:
                 self._take(path, self._cache.files[path])
 
     def _frozen(self) -> Collection[bytes]:
-        """Leave out known files that are never captured: they keep their last state."""
+        """Leave out known files that are never captured now; trees keep their last state."""
         if not self._policy.excludes:
             return ()
         files = self._cache.files
@@ -179,10 +180,10 @@ class Scan:
             reasons_found = ((path, self._policy.excluded(path)) for path in files)
             frozen = {path: why for path, why in reasons_found if why is not None}
         for path, why in frozen.items():
-            self._pass_over(path, why)
+            self._exclude(path, why)
         return frozen.keys()
 
-    def _pass_over(self, path: bytes, why: str) -> None:
+    def _exclude(self, path: bytes, why: str) -> None:
         try:
             mark = state_mark(os.lstat(self._prefix + path))
         except OSError:
@@ -195,7 +196,7 @@ class Scan:
         self._lose(path)
 
     def _lose(self, path: bytes) -> None:
-        """Report a file that is gone and whose content was left out, so it is lost."""
+        """Report a removed file whose content had been left out, and is lost."""
         why = self._was_left.get(path, (reasons.SPECIAL,))[0]
         if why != reasons.SPECIAL:  # sockets come and go
             self._found.lost[path] = reasons.REMOVED + why
@@ -203,7 +204,8 @@ class Scan:
     def _look_at_folders(self) -> list[bytes]:
         """Return the known folders whose names may have changed.
 
-        Files below a path that is no folder any more are gone, even if a link there leads to equal files."""
+        Files below a path that is no longer a folder are gone, even if a link there leads to equal files.
+        """
         gone, replaced, moved = compare_folders(self._prefix, self._cache.folders)
         self._found.folders.update(dict.fromkeys(gone))
         if replaced:
@@ -224,12 +226,12 @@ class Scan:
         for folder in folders:
             for name in IGNORE_FILES:
                 path = folder + b"/" + name if folder else name
-                if path not in self._cache.files and self._rules.unknown(path):
+                if path not in self._cache.files and self._rules.differs(path):
                     return True
         return False
 
     def _walk(self, folders: list[bytes], *, whole: bool) -> None:
-        """List folders and new folders below (`whole`: known ones too); capture new files."""
+        """List folders and new ones below (with `whole`, all); capture new files."""
         if self._hint is not None and self._hint.expected >= WORTH_IT:
             top = Listing()
             while folders and len(folders) < SPREAD:
@@ -259,16 +261,16 @@ class Scan:
                 self._take_new(path)
 
     def _look_at_spellings(self, listing: Listing) -> None:
-        """Treat known names that are found but not listed as former spellings: gone."""
+        """Treat known names that no folder lists as gone: they are old spellings."""
         known = [*self._cache.files, *(folder for folder in self._cache.folders if folder)]
-        former = not_listed((path.rstrip(b"/") for path in known), listing.folding)
-        for path in known if former else ():
-            if former.intersection(with_parents(path.rstrip(b"/"))):
+        unlisted = not_listed((path.rstrip(b"/") for path in known), listing.folding)
+        for path in known if unlisted else ():
+            if unlisted.intersection(with_parents(path.rstrip(b"/"))):
                 if path in self._cache.files and self._found.left_out.get(path, ("",))[0] not in EXCLUDED:
                     self._gone(path)
                 if path in self._cache.folders:
                     self._found.folders[path] = None
-        listing.leave(former)
+        listing.remove(unlisted)
 
     def _sort_out(self, listing: Listing) -> Sorted:
         """Convert a listing to plain data: rows of files with known blobs, then the rest."""
@@ -294,7 +296,7 @@ class Scan:
         return not self._was_left or not any(part in self._was_left for part in with_parents(path))
 
     def _look_at_left_out(self) -> None:
-        """Check the files left out before: nothing else notices that one is readable now."""
+        """Check the files left out before, because one of them may be readable now."""
         for path in self._was_left:
             if path in self._found.left_out or path in self._found.files or path in self._cache.files:
                 continue
@@ -337,7 +339,7 @@ class Scan:
                 continue
             why = self._policy.excluded(path)
             if why is not None:
-                self._pass_over(path, why)
+                self._exclude(path, why)
             else:
                 self._take_new(path)
                 self._found.folders.update(watch_parents(path))
@@ -356,7 +358,7 @@ class Scan:
             row = (YOUNG, 0, 0, 0, 0, *entry)
             why = self._policy.excluded(path)
             if why is not None:
-                self._pass_over(path, why)
+                self._exclude(path, why)
             else:
                 self._take(path, row)
             if path in found.changes and found.changes[path] is None:

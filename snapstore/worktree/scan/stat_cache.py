@@ -1,18 +1,18 @@
 """The stat cache: stat and blob of every known file, stat of every known folder.
 
-The cache is a file of columns (it loads in a third of the time of pickled rows) plus an appended log, so that a turn of
-three files writes three lines and not sixty thousand. Both carry checksums. Data that does not match its checksum is
-discarded, and the tree is read again. The cache is only a shortcut: `tree` is the tree of all its entries and is
-updated with them, so losing the tail of the log leaves an older, consistent state.
+The cache is a file of columns, which loads in a third of the time of pickled rows, and an appended log, so that a turn
+of three files writes three records and not sixty thousand. Both have checksums. Data that does not match its checksum
+is discarded, and the files are read again. `tree` is the tree of all entries and is updated together with them, so
+losing the tail of the log leaves an older, consistent state.
 
-An entry is young if its file could be rewritten within the same clock tick and keep its stat. A young entry is stored
-with a size of -1. No stat matches this size, so the next scan compares the content (git smudges its index entries in
-the same way). An entry with numbers that the columns cannot hold is stored likewise: tmpfs and btrfs keep time stamps
-of any year, but 64 bits of nanoseconds end in 1677 and in 2262.
+An entry is young if its file could be rewritten within the same clock tick without a change of its stat. A young entry
+is stored with the size -1, which no stat matches, so the next scan compares the content (git smudges its index entries
+in the same way). So is an entry with numbers that the columns cannot hold: tmpfs and btrfs keep time stamps of any
+year, but 64 bits of nanoseconds only reach from 1677 to 2262.
 
-A power cut can change a file without changing its stat: on some file systems the bytes of an unsynced file are lost
-while its size and times are kept. So the cache notes the boot in which it was written. After another boot every folder
-is listed once, and files that changed shortly before the cache's newest entry are compared by content.
+A power cut can change a file without changing its stat: some file systems lose the bytes of an unsynced file but keep
+its size and times. So the cache records the boot in which it was written. After a reboot every folder is listed once,
+and files that changed shortly before the cache's newest entry are compared by content.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ FOLD_LOG_AT = 1 << 18
 YOUNG = -1
 # The range of a signed 64-bit column.
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-# The row of a folder that is not listed for new names. The key of this row ends in a slash, so that the row can exist
-# beside the row of the same folder when listed.
+# The row of a folder that is not listed for new names. Its key ends in a slash, so that the same folder may also have
+# an ordinary row.
 UNLISTED: FolderStat = (-2, 0, 0)
 _UNKNOWN: FolderStat = (-1, 0, 0)  # no folder has inode 0: it is listed at the next scan
-# A kernel normally writes changed bytes to disk within a minute; this leaves ten.
+# A kernel normally writes changed bytes to disk within a minute; this allows for ten.
 _UNWRITTEN_NS = 600_000_000_000
 _BOOT = "boot"  # key in the coverage: the boot in which the cache was written
 
@@ -91,10 +91,10 @@ class StatCache:
             self._distrust()
 
     def _distrust(self) -> None:
-        """Mark everything stale that a power cut may have changed without a trace.
+        """Mark everything as stale that a power cut may have changed without a trace.
 
-        The machine was restarted since the cache was written, perhaps without an orderly shutdown. A folder may have
-        new names and its old stat: btrfs restores a file that was synced, but not the times of its folder.
+        The machine was rebooted since the cache was written, perhaps after a power cut. A folder may have new names but
+        its old stat: btrfs restores a synced file, but not the times of its folder.
         """
         now = time.time_ns()
         newest = max((row[2] for row in self.files.values() if row[2] <= now), default=now)
@@ -110,10 +110,7 @@ class StatCache:
             self._generation = generation
 
     def load_tree(self) -> bytes | None:
-        """Load only the tree, which is all a turn of named files needs.
-
-        Return None if there is no valid cache.
-        """
+        """Load only the tree, all that a turn of named files needs; None without a cache."""
         if self._whole and self._signature() == self._seen:
             return self.tree if self.coverage is not None else None
         self._forget()  # another process has changed the cache
@@ -165,7 +162,7 @@ class StatCache:
             self._append(marshal.dumps((self.tree, dict(files), dict(folders), coverage)))
 
     def seed(self, tree: bytes, entries: Iterable[tuple[bytes, Entry]]) -> None:
-        """Start from a tree whose files were not examined; each is compared by content."""
+        """Start from a tree; the next scan compares each of its files by content."""
         self.tree = tree
         self.files = {path: (YOUNG, 0, 0, 0, 0, entry[0], entry[1]) for path, entry in entries}
 
@@ -242,8 +239,8 @@ class StatCache:
             file.write(head)
             file.write(xxh3_64_digest(head))
             file.write(body)
-            # A lost cache costs more than time: without it, a scan cannot tell that a file is new, and undo does not
-            # touch a file that may have existed before.
+            # Losing the cache costs more than time: without it, a scan cannot tell that a file is new, and an undo does
+            # not remove a file that may have existed before.
             file.flush()
             os.fsync(file.fileno())
         # The folder is not synced: the former base, which may come back, matches the tree that it names.

@@ -1,7 +1,7 @@
 """Splits one long scan between two processes.
 
-Threads do not help: the time is spent in Python itself, not in waiting. A forked child shares all data read so far and
-returns only its results. Forking is used only for large trees, and only where it is harmless: no other threads run.
+Threads would not help, because the time is spent in Python code, not in waiting. A forked child shares all data read so
+far and returns only its results. Only scans of large trees fork, and only if no other thread is running.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def run_in_two(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> list[R]:
         with open(reader, "rb") as pipe:
             answer = pipe.read()
         _, ended = os.waitpid(pid, 0)
-    # A child that was killed or failed has cost only time: its half is done here, and errors are raised here.
+    # If the child was killed or failed, its half is done here, and errors are raised here.
     second: R = marshal.loads(answer) if ended == 0 else work(items[half:])
     return [first, second]
 

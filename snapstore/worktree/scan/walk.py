@@ -17,8 +17,7 @@ from snapstore.worktree.scan.case_folding import has_twin, swapped
 from snapstore.worktree.scan.rule_reader import RuleReader
 from snapstore.worktree.scan.stat_cache import YOUNG, FileStat, FolderStat, StatCache
 
-# Errors that tell something about a file or folder. Any other error (no descriptors, no memory) means that the scan
-# cannot look.
+# Errors that concern one file or folder. Any other error (no descriptors, no memory) ends the scan.
 GONE_ERRORS = (errno.ENOENT, errno.ENOTDIR)
 FOLDER_ERRORS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG)
 IGNORE_FILES = (b".gitignore", b".snapstoreignore")
@@ -36,10 +35,11 @@ class Listing:
         self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}
         self.texts: list[tuple[bytes, bytes | None, bytes | None]] = []
         self.attributes = list(attributes)
-        self.folding: dict[bytes, list[bytes]] = {}  # per folder, its names: a new one may be a known one in other case
+        # The names in folders where a new name may be a known name in another case.
+        self.folding: dict[bytes, list[bytes]] = {}
 
-    def leave(self, tops: set[bytes]) -> None:
-        """Remove everything that lies in these folders or is one of these files."""
+    def remove(self, tops: set[bytes]) -> None:
+        """Remove these files and folders, with everything below the folders."""
         if not tops:
             return
         below = tuple(top + b"/" for top in tops)
@@ -52,7 +52,7 @@ class Listing:
 class Walk:
     """The walk through one root.
 
-    A walk skips what the cache knows, unless this scan found it gone.
+    A walk skips known files and folders, unless this scan found that they are gone.
     """
 
     def __init__(
@@ -100,9 +100,9 @@ class Walk:
                     continue
                 listing.left_out[folder] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
                 continue
-            # Mark the inode: no folder has a negative one. A negative time stamp would be valid, for 1969 and before.
-            # Where times are whole seconds (exFAT, SFTP), a file moved into a folder may leave the times of the folder
-            # alone. Such a folder is listed each time (test_coarse_folders.py).
+            # Mark a young folder with a negative inode, which no folder has (negative times are valid, before 1970).
+            # Where times are whole seconds (exFAT, SFTP), a file moved into a folder may not change the folder's times.
+            # Such a folder is listed at every scan (test_coarse_folders.py).
             inode = YOUNG if st.st_ctime_ns % 1_000_000_000 == 0 or is_young(st, now) else st.st_ino
             listing.folders[folder] = (st.st_mtime_ns, st.st_ctime_ns, inode)
             if whole or folder not in known_folders:
@@ -143,7 +143,7 @@ class Walk:
         return below_waiting
 
     def _is_folding(self, below: bytes, entries: Sequence[os.DirEntry[bytes]]) -> bool:
-        """Return whether a folder has new names that may be known ones in other case."""
+        """Return whether a new name in a folder may be a known name in another case."""
         listed = {entry.name for entry in entries}
         for entry in entries:
             name = entry.name

@@ -4,5 +4,6 @@
 git's index. `config` reads the relevant part of the user's git configuration. `conversions` answers whether git could
 have changed a file's bytes between the disk and the blob.
 
-The package has its own readers because they answer as git does where other readers are wrong (docs/benchmarks.md).
+The package has its own readers, because other libraries read some indexes and configurations differently from git
+(docs/benchmarks.md). The package must not import the rest of `worktree`.
 """

@@ -1,7 +1,7 @@
 """The user's git configuration: ignore files, conversions, the user's name.
 
-This module only reads, and follows no GIT_* variable. A file that cannot be read or may not apply causes doubt, and in
-doubt every file is hashed.
+This module only reads, and ignores all GIT_* variables. If a configuration file cannot be read or may not apply, every
+file of the checkout is hashed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OTHER_SYSTEM_CONFIGS = (
     b"/Applications/Xcode.app/Contents/Developer/usr/share/git-core/gitconfig",
 )
 
-# Set in user_config's result if a setting that could switch on a conversion may or may not apply.
+# The key in user_config's result which says that a setting with a conversion may or may not apply.
 DOUBT = "snapstore.doubt"
 FALSE = frozenset(("false", "no", "off", "0", ""))
 
@@ -211,9 +211,9 @@ class _Settings:
             elif sure:
                 self.values[key] = value
             else:
-                self._heed(key, value)
+                self._set_doubtful(key, value)
 
-    def _heed(self, key: str, value: str) -> None:
+    def _set_doubtful(self, key: str, value: str) -> None:
         if key in ("core.attributesfile", "attr.tree"):
             self.values[DOUBT] = "true"
         elif key.startswith("filter."):

@@ -1,9 +1,9 @@
-"""Detection of files whose bytes git could have changed on the way to the blob.
+"""Detects files whose blob may differ from the file on disk, because git converts content.
 
 Line endings, `$Id$`, filters and encodings make the blob in the user's index differ from the file on disk. A store that
 borrowed such a blob would restore other bytes than it recorded. So every path that a conversion could affect is
-`suspect`, and is hashed. The answer errs in one direction only: which attribute wins is never computed, patterns are
-read generously, and a line that is not understood makes everything below its folder suspect.
+`suspect`, and is hashed. Too many paths may be suspect, but never too few: which attribute wins is not computed,
+patterns match generously, and a line that cannot be parsed makes everything below its folder suspect.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ ANY_NAME = b"(?:.*/)?[^/]*"
 class Conversions:
     """The conversions that git could apply to the files of a checkout.
 
-    `file_mode` and `symlinks` are false if git's index does not follow the disk in this respect. The caller must then
-    do so.
+    If `file_mode` or `symlinks` is false, git's index does not record modes or links as on disk.
     """
 
     __slots__ = ("_matches", "everything", "file_mode", "smallest", "symlinks")
@@ -132,10 +131,7 @@ def _unlike_staged(on_disk: Mapping[bytes, bytes], staged: Mapping[bytes, bytes]
 
 
 class _Rules:
-    """The lines of attribute files.
-
-    Only when all macros are known can the lines that could convert be selected.
-    """
+    """The lines of attribute files, kept until all macros are known."""
 
     __slots__ = ("_lines", "_macros", "_whole")
 

@@ -1,8 +1,8 @@
 """Reader for git's index file: which blob git believes each clean file to be.
 
-Only what a first snapshot can borrow is kept: merged files and symlinks, with the stat data from when git last knew
-them to be clean, and the trees that git has already written for whole folders. dulwich's reader takes ten times as long
-and fails on version 4 with long prefixes, on split indexes and on sparse indexes.
+Only what a first snapshot can borrow is kept: merged files and links, with the stat under which git last found them
+clean, and the trees that git has already written for whole folders. dulwich's reader takes ten times as long, and fails
+on split indexes, sparse indexes, and version 4 with long prefixes.
 
 An index that cannot be read with certainty raises IndexUnreadable. The caller then hashes the files instead.
 """
@@ -52,7 +52,7 @@ class GitIndex:
 def read_index(path: bytes, hash_size: int = 20) -> GitIndex:
     """Return the content of the index at `path`, or raise IndexUnreadable."""
     if hash_size != 20:
-        raise IndexUnreadable("a sha256 repository: its ids are not ours")
+        raise IndexUnreadable("the repository uses SHA-256")
     raw = _load(path, hash_size)
     index = GitIndex(raw.version, raw.mtime_ns)
     names, heads = raw.names, raw.heads
@@ -136,10 +136,7 @@ class _Raw:
         return self.heads[at][-2] >> 4 & 3
 
     def check_order(self) -> None:
-        """Refuse an index out of order, as git does.
-
-        Nothing else protects an index without a checksum.
-        """
+        """Refuse an index out of order, as git does; an index may have no checksum."""
         names = self.names
         if names and not names[0]:
             raise IndexUnreadable("a path without a name")
@@ -301,7 +298,7 @@ def _join_shared(raw: _Raw, link: bytes, path: bytes, hash_size: int) -> _Raw:
     shared_path = os.path.join(os.path.dirname(path), b"sharedindex." + link[:hash_size].hex().encode())
     shared = _parse(shared_path, hash_size)
     if shared.trailer != link[:hash_size] or b"link" in shared.extensions:
-        raise IndexUnreadable("the shared index is another one")
+        raise IndexUnreadable("the shared index does not belong to this index")
     size = len(shared.names)
     deleted: list[int] = []
     replaced: list[int] = []
@@ -328,7 +325,7 @@ def _join_shared(raw: _Raw, link: bytes, path: bytes, hash_size: int) -> _Raw:
     if len(raw.names) < len(replaced):
         raise IndexUnreadable("the link to the shared index is damaged")
     found.sort(key=lambda entry: entry[:2])
-    # The racy rule must hold for the entries of both files: the older time errs towards hashing.
+    # An entry must not be racy with respect to either file, so the older time counts.
     joined = _Raw(raw.version, min(raw.mtime_ns, shared.mtime_ns), raw.trailer)
     joined.extensions = raw.extensions
     for at, (name, stage, head, flags) in enumerate(found):

@@ -1,7 +1,7 @@
 """The location and state of the user's own git repository.
 
-This module only reads, runs no program and follows no GIT_* variable: an agent's shell may have set such a variable for
-another repository. Nothing here raises on a broken repository: unreadable parts are None or absent.
+This module only reads and runs no program. It ignores GIT_* variables, because an agent's shell may have set them for
+another repository. A broken repository raises no error: unreadable parts are None or absent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def find_repo(folder: bytes) -> UserRepo | None:
             dot_git = os.path.join(here, b".git")
             kind = _kind(dot_git)
             if kind == stat.S_IFREG:
-                # Git refuses to search past a broken .git file: the folder above is surely not the right one.
+                # Like git, do not search the folders above a broken .git file.
                 git_dir = _follow(dot_git, here)
                 common = _common_dir(git_dir) if git_dir else None
                 return _describe(start, here, git_dir, common) if git_dir and common else None
@@ -188,7 +188,7 @@ def _index_digest(repo: UserRepo, memo: dict[str, object]) -> tuple[str | None, 
 def _describe(start: bytes, here: bytes, git_dir: bytes, common: bytes) -> UserRepo | None:
     """Return the repository as its own configuration describes it.
 
-    Includes are not followed: git too takes the format from nowhere else.
+    As in git, the format does not come from included files.
     """
     values = dict(parse_config(read_text(os.path.join(common, b"config")) or b"")[0])
     own = git_dir == common
@@ -196,7 +196,7 @@ def _describe(start: bytes, here: bytes, git_dir: bytes, common: bytes) -> UserR
         values.update(parse_config(read_text(os.path.join(git_dir, b"config.worktree")) or b"")[0])
         own = True
     repo = UserRepo(here, git_dir, common)
-    # A linked worktree of a bare repository is not bare itself: git ignores these two keys of the shared file there.
+    # Linked worktrees of a bare repository are not bare: git ignores core.bare and core.worktree of the shared file.
     if own:
         if truthy(values.get("core.bare", "")):
             return None

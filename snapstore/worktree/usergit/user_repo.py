@@ -6,7 +6,7 @@ from __future__ import annotations
 class UserRepo:
     """One checkout of the user's.
 
-    `git_dir` belongs to this checkout (HEAD, index). Linked worktrees share `common_dir` (refs, objects).
+    `git_dir` holds this checkout's HEAD and index. `common_dir` holds refs and objects, which linked worktrees share.
     """
 
     __slots__ = ("common_dir", "git_dir", "object_format", "partial", "reftable", "top")

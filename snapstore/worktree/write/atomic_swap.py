@@ -1,11 +1,11 @@
-"""Atomic swaps of a new file with the file in its place.
+"""Atomic swaps of a new file with the file at its path.
 
 The file that was swapped out is checked before it is deleted. A plain rename or unlink would destroy whatever another
-program saved since the last look.
+program saved since the last check.
 
-Linux and macOS have a system call for this that Python lacks, and not every file system supports it. Without the call,
-a new file is put in place by a hard link, which replaces nothing. To replace a file without the call, a plain rename
-right after the last look is the closest alternative (test_poor_file_systems.py).
+Linux and macOS have a system call for this, which Python lacks and some file systems do not support. Without the call,
+a new file is put in place by a hard link, which never replaces a file. An existing file is then replaced by a plain
+rename right after the last check (test_poor_file_systems.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import errno
 import os
 from collections.abc import Callable
 
-# Given a folder and a name: whether the file that was swapped out is the one that was looked at.
+# Returns whether the file that was swapped out, given by folder and name, is still the one that was checked.
 Unchanged = Callable[[int, bytes], bool]
 _Call = Callable[[int, bytes, int, bytes, int], None]
 
@@ -31,10 +31,10 @@ _found: tuple[_Call, int, int] | bool | None = None
 def replace(
     source: int, temporary: bytes, target: int, name: bytes, ours: os.stat_result, unchanged: Unchanged
 ) -> bool:
-    """Replace a file by a temporary file (`ours`); return False if it had changed.
+    """Replace a file by a temporary one; return False if the file had changed.
 
-    A changed file goes back to its place, unless an even later save is there. The caller must then remove the
-    temporary file.
+    `ours` is the temporary file's stat. A changed file is put back, unless an even later save is there. The caller must
+    then remove the temporary file.
     """
     if not swap(source, temporary, target, name):
         os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
@@ -66,9 +66,9 @@ def place(source: int, temporary: bytes, target: int, name: bytes) -> bool:
 
 
 def _place_by_link(source: int, temporary: bytes, target: int, name: bytes) -> bool:
-    """Move a temporary file to a free name by hard link.
+    """Move a temporary file to a free name by hard link, which never replaces a file.
 
-    Unlike a rename, a link never replaces a file. Without hard links, a last check has to do.
+    Without hard links, check the name right before a rename.
     """
     try:
         os.link(temporary, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
@@ -94,9 +94,9 @@ def _is_there(folder: int, name: bytes) -> bool:
 
 
 def remove(folder: int, name: bytes, aside: bytes, unchanged: Unchanged) -> bool:
-    """Remove a file by way of another name; return False if the file had changed.
+    """Rename a file to `aside` and delete it; return False if the file had changed.
 
-    A changed file goes back to its place, unless an even later save is there.
+    A changed file is put back, unless an even later save is there.
     """
     os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
     same = False
@@ -125,10 +125,10 @@ def swap(source: int, one: bytes, target: int, other: bytes) -> bool:
 
 
 def put_back(source: int, temporary: bytes, target: int, name: bytes, there: os.stat_result) -> None:
-    """Put another program's file back in its place.
+    """Put another program's file back at its path.
 
-    `there` is the file expected at that place. If another file is swapped out instead, it was saved even later, and is
-    put back in turn.
+    `there` is the file expected at that path. If another file is swapped out instead, that file was saved even later,
+    and is put back in turn.
     """
     for _ in range(_TRIES):
         going = os.stat(temporary, dir_fd=source, follow_symlinks=False)

@@ -1,4 +1,4 @@
-"""The file moves of one move, and the checks before the first write."""
+"""The changes of files in a move, and the checks before the first write."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ from snapstore.worktree.write.safe_dirs import (
 
 
 class Stage(Protocol):
-    """Remembers durably whether a move is staged.
-
-    A move is staged when all of its temporary files and the files that they replace are on disk.
-    """
+    """Records durably whether all temporary and replaced files of a move are on disk."""
 
     def is_staged(self) -> bool | None: ...
 
@@ -33,9 +30,9 @@ class Stage(Protocol):
 
 
 class FileMove:
-    """The change of one file in a move. None as a state: no file.
+    """The change of one file in a move; None as a state means no file.
 
-    `mode` holds what a tree does not: the permission bits, if known, of a file that does not exist now.
+    `mode` holds the permission bits, if known, for a file that does not exist now.
     """
 
     __slots__ = ("mode", "new", "old", "path")
@@ -51,7 +48,7 @@ class FileMove:
 
 
 class Contents:
-    """Reads the contents that files will have from the store."""
+    """Reads the new contents of files from the store."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -87,25 +84,25 @@ class Contents:
         """Refuse an entry that cannot be written or whose blob is missing."""
         mode, oid = entry
         if mode not in (FILE, EXECUTABLE, LINK):
-            raise Unsafe(f"{shown(path)} has the mode {os.fsdecode(mode)}, which is not written", path=shown(path))
+            raise Unsafe(f"{shown(path)} has the unknown mode {os.fsdecode(mode)}", path=shown(path))
         try:
             size = self.size(oid)
         except Missing:
             raise Corrupt(
-                f"the content of {shown(path)} (object {oid.hex()}) is missing from the store",
+                f"the content of {shown(path)} is missing from the store (object {oid.hex()})",
                 path=shown(path),
                 object=oid.hex(),
             ) from None
         if mode == LINK:
             target = self._objects.read_kind(oid, BLOB) if size <= LONGEST_PATH else b""
             if not target or b"\0" in target:
-                raise Unsafe(f"{shown(path)} is a link to something that is no path", path=shown(path))
+                raise Unsafe(f"{shown(path)} is a link whose target is not a valid path", path=shown(path))
 
 
 def check_moves(moves: Sequence[FileMove], contents: Contents, disk: SafeDirs, unsaved: Collection[bytes] = ()) -> None:
-    """Refuse a move that is certain to fail; only reads.
+    """Refuse a move that is certain to fail, without writing anything.
 
-    The contents of `unsaved` are not in the store yet.
+    The contents of `unsaved` paths are not in the store yet.
     """
     if len({move.path for move in moves}) != len(moves):
         raise Unsafe("a move names the same path twice")
@@ -128,7 +125,7 @@ def _check_place(move: FileMove, disk: SafeDirs, removed: set[bytes], emptied: s
     path, name = move.path, shown(move.path)
     state = disk.glance(path)
     if state in (LINK_IN_THE_WAY, FILE_IN_THE_WAY) and not any(above in removed for above in way_up(path)):
-        raise out_of_line(path, state)
+        raise unexpected_state(path, state)
     if state == SPECIAL_THERE:
         raise Conflict(f"{name} is {state} now", path=name)
     if state == FOLDER_THERE and move.new is not None:
@@ -157,7 +154,7 @@ def others_in(folder: bytes, disk: SafeDirs, removed: set[bytes], emptied: set[b
     return sorted(found)
 
 
-def out_of_line(path: bytes, state: State) -> Conflict | Unsafe:
+def unexpected_state(path: bytes, state: State) -> Conflict | Unsafe:
     """Return the refusal for a path that is not in the expected state."""
     name = shown(path)
     if state == LINK_IN_THE_WAY:
@@ -166,10 +163,10 @@ def out_of_line(path: bytes, state: State) -> Conflict | Unsafe:
     return Conflict(f"{name} changed during the move: there is {found} now", path=name)
 
 
-def went_away(error: OSError) -> Conflict:
+def disappeared(error: OSError) -> Conflict:
     """Return the refusal for a folder or file that disappeared during the move."""
     where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
-    return Conflict(f"a file or folder went away during the move{where}", "Nothing was written. Run it again.")
+    return Conflict(f"a file or folder disappeared during the move{where}", "Nothing was written. Run this again.")
 
 
 def _damaged(oid: bytes) -> Corrupt:

@@ -4,8 +4,8 @@ Each folder is opened from its parent, from the root down, and every operation i
 that is swapped into a path can therefore not lead a read, a write or a delete outside the root. Paths are requested in
 sorted order, so the folders from the root to the last one stay open, and a thousand files of one folder cost one open.
 
-A descriptor refers to the folder that was opened, even if the folder is moved meanwhile. A caller that must know that
-the path still leads to the folder closes the descent first and enters the folder again.
+A descriptor refers to the folder that was opened, even if the folder is moved meanwhile. A caller that must be sure
+that the path still leads to the folder calls `close` and enters the folder again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, file_mode, objec
 from snapstore.git.objects.store import LARGE
 from snapstore.worktree.scan.case_folding import may_be_one, swapcase_stat
 
-# States of a path that is neither empty nor a file that a move could have written. The states are texts, which equal no
-# entry.
+# The states of a path with something other than a readable file or link. They are texts, so that none equals an entry.
 FOLDER_THERE = "a folder"
 SPECIAL_THERE = "not a file, link or folder"
 UNREADABLE_THERE = "a file that cannot be read"
 CHANGING_THERE = "a file that kept changing while it was read"
-LINK_IN_THE_WAY = "a link in the place of a folder above it"
-FILE_IN_THE_WAY = "a file in the place of a folder above it"
-OTHER_CASE_THERE = "something whose name differs in upper and lower case only"
+LINK_IN_THE_WAY = "a link in place of a folder above it"
+FILE_IN_THE_WAY = "a file in place of a folder above it"
+OTHER_CASE_THERE = "a file or folder whose name differs only in case"
 
 State = Entry | str | None
 # Files that were read: the stat they were read under, and their entry.
@@ -43,11 +42,11 @@ _MOST_OPEN = 16  # a legal path may have two thousand folders
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CANNOT_READ = (errno.EACCES, errno.EPERM, errno.EIO)
 _OTHER_KIND_NOW = (errno.ELOOP, errno.EINVAL, errno.ENXIO)  # a link, no link, a socket: replaced since its stat
-_CANNOT_BE_THERE = (errno.ENOENT, errno.ENAMETOOLONG)
+_NOT_THERE = (errno.ENOENT, errno.ENAMETOOLONG)
 
 
 class InTheWay(Exception):
-    """A part of the path that should be a folder is something else; see `state`."""
+    """A part of a path is not a folder; `state` says what it is."""
 
     def __init__(self, state: str) -> None:
         super().__init__(state)
@@ -61,7 +60,7 @@ class _Changed(Exception):
 class SafeDirs:
     """Opens the folders of one root, top down.
 
-    Names are checked here too, as if hostile: no part may lead up or into `.git`.
+    Names are not trusted: no part may lead up or into `.git`.
     """
 
     def __init__(self, root: bytes, known: Known | None = None) -> None:
@@ -107,7 +106,7 @@ class SafeDirs:
             fd = _open_folder(name, up)
             at = folder[:end]
             self._open.append((at, fd))
-            if self._is_called_otherwise(name, os.fstat(fd), swapcase_stat(name, up), above, up):
+            if self._is_other_spelling(name, os.fstat(fd), swapcase_stat(name, up), above, up):
                 self._misspelled.add(at)
             if len(self._open) > _MOST_OPEN:
                 os.close(self._open.pop(1)[1])
@@ -127,7 +126,7 @@ class SafeDirs:
     def make(self, folder: bytes, made: set[bytes], modes: Mapping[bytes, int]) -> int:
         """Enter the folder, making missing folders.
 
-        Folders that are made go into `made`, and get their known mode from `modes`.
+        The folders that are made are added to `made`, and get their mode from `modes` if known.
         """
         while True:
             try:
@@ -138,7 +137,7 @@ class SafeDirs:
             end = folder.find(b"/", start)
             child = folder if end < 0 else folder[:end]
             mode = modes.get(child)
-            made.add(child)  # before mkdir: after an interruption the folder is known to be ours
+            made.add(child)  # before mkdir, so that an interruption cannot leave a folder that is not in `made`
             try:
                 os.mkdir(child[start:], 0o777 if mode is None else 0o700, dir_fd=fd)
             except FileExistsError:
@@ -151,10 +150,10 @@ class SafeDirs:
         """Return whether the path or a parent was entered by another spelling."""
         return any((path + b"/").startswith(folder + b"/") for folder in self._misspelled)
 
-    def _is_called_otherwise(
+    def _is_other_spelling(
         self, name: bytes, st: os.stat_result, twin: os.stat_result | None, folder: bytes, fd: int
     ) -> bool:
-        """Return whether the file found by `name` is spelled otherwise in its folder."""
+        """Return whether the file found by `name` has another spelling in its folder."""
         if twin is None or not may_be_one(twin, st):
             return False
         if name not in self._names.get(folder, ()):  # it may have been made since the folder was listed
@@ -178,7 +177,11 @@ class SafeDirs:
 
     def _other_root(self) -> Unsafe:
         name = os.fsdecode(self._root)
-        return Unsafe(f"{name} is no longer the folder it was", "Put the folder back, then run this again.", path=name)
+        return Unsafe(
+            f"{name} was moved or replaced by something else",
+            "Put the original folder back, then run this again.",
+            path=name,
+        )
 
     def check(self, path: bytes) -> None:
         """Refuse a path that must not be followed or written."""
@@ -190,7 +193,7 @@ class SafeDirs:
     # Files.
 
     def observe(self, path: bytes) -> tuple[State, os.stat_result | None]:
-        """Return the state at a path and its stat; "cannot be read" is a state too."""
+        """Return the state at a path and its stat; an unreadable file is a state too."""
         try:
             return self.look(path)
         except OSError as error:
@@ -201,19 +204,19 @@ class SafeDirs:
     def look(self, path: bytes) -> tuple[State, os.stat_result | None]:
         """Return the state at a path and its stat; raise OSError if it cannot be read.
 
-        Files and links are compared by content. A caller that writes must not take an unreadable file for a state.
+        Callers that write use this method, because they must not go on if a file cannot be read.
 
-        A file that was read before is not read again while its stat stays the same, unless the file was younger than
-        the clock's tick when it was read: such a file could be rewritten and keep its stat.
+        A file that was read before is not read again while its stat stays the same, unless the file was young when it
+        was read: a young file can be rewritten without a change of its stat.
         """
         st: os.stat_result | None = None
         try:
             folder, name = self._split(path)
             for _ in range(_TRIES):
                 above, twin = path[: -len(name) - 1], swapcase_stat(name, folder)
-                # Keep this the last call: an edit that happens after it is not seen.
+                # Keep this stat the last system call: later edits are not noticed.
                 st = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if self._is_misspelled(above) or self._is_called_otherwise(name, st, twin, above, folder):
+                if self._is_misspelled(above) or self._is_other_spelling(name, st, twin, above, folder):
                     return OTHER_CASE_THERE, None
                 odd = _odd(st)
                 if odd is not None:
@@ -231,15 +234,15 @@ class SafeDirs:
         except InTheWay as way:
             return way.state, None
         except OSError as error:
-            if error.errno in _CANNOT_BE_THERE:
+            if error.errno in _NOT_THERE:
                 return None, None
             raise
         return CHANGING_THERE, st
 
     def is_still(self, folder: int, name: bytes, st: os.stat_result, entry: Entry) -> bool:
-        """Return whether a renamed file is still what was looked at.
+        """Return whether a renamed file is still the one that was checked.
 
-        The stat decides if it is conclusive, otherwise the content is read again.
+        If the stat is not conclusive, the content is read again.
         """
         now = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if _odd(now) is not None:
@@ -254,7 +257,7 @@ class SafeDirs:
     def read(self, path: bytes, limit: int, *, link: bool) -> bytes | None:
         """Return the first bytes of a file, or the target of a link.
 
-        Return None if the path is gone or something else now.
+        Return None if the path is gone or of another kind now.
         """
         try:
             folder, name = self._split(path)
@@ -271,12 +274,12 @@ class SafeDirs:
         except InTheWay:
             return None
         except OSError as error:
-            if error.errno in (*_CANNOT_BE_THERE, *_OTHER_KIND_NOW):
+            if error.errno in (*_NOT_THERE, *_OTHER_KIND_NOW):
                 return None
             raise
 
     def glance(self, path: bytes) -> str | None:
-        """Return an odd state, or None for a file, a link or nothing; reads no content."""
+        """Return a text state, or None for a file, a link or nothing; read no content."""
         try:
             folder, name = self._split(path)
             return _odd(os.stat(name, dir_fd=folder, follow_symlinks=False))
@@ -318,7 +321,7 @@ class SafeDirs:
 def unsafe_path(path: bytes) -> Unsafe:
     shown = os.fsdecode(path)
     return Unsafe(
-        f"{shown!r} is not a path that may be written", "The tree that names it is not to be used.", path=shown
+        f"{shown!r} is not a path that may be written", "The commit that contains it cannot be restored.", path=shown
     )
 
 

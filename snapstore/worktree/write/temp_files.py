@@ -1,10 +1,11 @@
 """The temporary files of a move: new contents beside their targets.
 
-Temporary files are synced before the first target is replaced, together with the files that they replace. Then the
-journal marks the move as staged. Only after this mark can a temporary file hold bytes that are not ours: a file swaps
-places with its temporary file, and whatever another program saved at that moment is swapped out. A temporary file found
-without the mark is always ours, complete or torn by a power cut, and is deleted. With the mark, all of our bytes were
-on disk, so a temporary file with other bytes belongs to another program (tests: test_powercut.py, test_exchange.py).
+Before the first target is replaced, the temporary files and the files that they replace are synced. Then the journal
+marks the move as staged. Only after this mark can a temporary file hold bytes of another program: a file and its
+temporary file swap places, so whatever another program saved at that moment is swapped out. A temporary file of an
+unstaged move is always snapstore's, complete or torn by a power cut, and is deleted. In a staged move all of
+snapstore's bytes were on disk, so a temporary file with other bytes belongs to another program (test_powercut.py,
+test_exchange.py).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class TempFiles:
         """Return a descriptor of a folder that holds temporary files."""
         return self._folders.enter(folder)
 
-    def know(self, moves: Iterable[FileMove]) -> None:
+    def set_moves(self, moves: Iterable[FileMove]) -> None:
         """Set the moves that the temporary files belong to."""
         self._entries = {move.path: (move.old, move.new) for move in moves}
         self._order = sorted(self._entries)
@@ -70,10 +71,10 @@ class TempFiles:
     def sweep(self, folders: Iterable[bytes], *, staged: bool | None, known_only: bool = False) -> bool:
         """Remove temporary files left by a kill or failure; return whether any were found.
 
-        If the move was staged, a temporary file with content that another program saved at the moment of the swap goes
-        back to its place. If it is unknown whether the move was staged (`staged` is None), a temporary file that holds
-        the beginning of the expected content is a torn write of ours. With `known_only`, a temporary file is removed
-        only if the store has its content.
+        If the move was staged, a temporary file with content that another program saved during the swap is put back. If
+        it is unknown whether the move was staged (`staged` is None), a temporary file with the beginning of the
+        expected content is a torn write of snapstore's. With `known_only`, a temporary file is removed only if the
+        store has its content.
         """
         found = False
         for folder in sorted(folders):
@@ -98,12 +99,12 @@ class TempFiles:
         path = self._order[at] if self._order else b""
         theirs = staged is not False and path and above(path) == folder and not self._is_known(name, fd, path)
         if theirs and not (staged is None and self._is_known(name, fd, path, torn=True)):
-            self._give_back(name, fd, path)
+            self._put_back(name, fd, path)
         try:
             if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
                 os.unlink(name, dir_fd=fd)
         except FileNotFoundError:
-            pass  # the file is back in its place
+            pass  # the file was put back
 
     def _remove_known(self, number: int, fd: int) -> None:
         name = b"%s%d" % (self.prefix, number)
@@ -114,7 +115,7 @@ class TempFiles:
         except FileNotFoundError:
             pass
 
-    def _give_back(self, name: bytes, fd: int, path: bytes) -> None:
+    def _put_back(self, name: bytes, fd: int, path: bytes) -> None:
         target = path.rpartition(b"/")[2]
         try:
             there = os.stat(target, dir_fd=fd, follow_symlinks=False)
@@ -125,10 +126,10 @@ class TempFiles:
             atomic_swap.put_back(fd, name, fd, target, there)
 
     def _is_known(self, name: bytes, fd: int, path: bytes, *, torn: bool = False, damaged: bool = True) -> bool:
-        """Return whether a file holds what the move has for its path, before or after.
+        """Return whether a file holds the content of its path before or after the move.
 
-        With `torn`, the beginning of that content followed by zeros counts too. `damaged` is the answer if the store
-        cannot be read. The default, True, means that nothing is put back then.
+        With `torn`, the beginning of that content followed by zeros counts too. `damaged` is the result if the store
+        cannot be read; the default, True, means that nothing is put back then.
         """
         try:
             st = os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -203,7 +204,7 @@ class TempFiles:
     def _open_old(self, paths: Iterable[bytes]) -> Iterator[int]:
         """Yield descriptors of the files that will be replaced.
 
-        Files that are gone or cannot be opened are skipped: the last look right before the swap handles them.
+        Files that are gone or cannot be opened are skipped: the check right before the swap handles them.
         """
         for path in paths:
             try:
@@ -244,7 +245,7 @@ class TempFiles:
         fd = os.open(name, _NEW, wanted, dir_fd=folder)
         try:
             if was is not None:  # before any content: only those who could read the old file may read the new one
-                _make_alike(fd, was, wanted, replaced, folder)
+                _copy_metadata(fd, was, wanted, replaced, folder)
             size = self._contents.size(oid)
             holes = size > LARGE and (was is None or was.st_blocks * 512 < was.st_size)
             for piece in self._contents.pieces(oid):
@@ -267,7 +268,7 @@ class TempFiles:
 
 
 def _sync_some(waiting: list[int] | None) -> None:
-    """Sync early to limit open descriptors, if the file system has no single sync."""
+    """Sync early to limit open descriptors, unless one call syncs all files."""
     if waiting is not None and len(waiting) > SYNC_AT_ONCE:
         _sync_and_close(waiting)
 
@@ -302,10 +303,10 @@ def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:
             devices.add(device)
 
 
-def _make_alike(fd: int, was: os.stat_result, mode: int, name: bytes | None, folder: int) -> None:
-    """Copy the properties that a tree does not hold: permissions, owner, attributes."""
+def _copy_metadata(fd: int, was: os.stat_result, mode: int, name: bytes | None, folder: int) -> None:
+    """Copy the metadata that a tree does not hold: permissions, owner, attributes."""
     if name is not None:
-        _copy_notes(fd, name, folder)
+        _copy_attributes(fd, name, folder)
     st = os.fstat(fd)
     if st.st_uid != was.st_uid or st.st_gid != was.st_gid:
         try:
@@ -316,7 +317,7 @@ def _make_alike(fd: int, was: os.stat_result, mode: int, name: bytes | None, fol
         os.fchmod(fd, mode)
 
 
-def _copy_notes(fd: int, name: bytes, folder: int) -> None:
+def _copy_attributes(fd: int, name: bytes, folder: int) -> None:
     try:
         source = os.open(name, READ_FLAGS, dir_fd=folder)
     except OSError as error:

@@ -2,10 +2,9 @@
 
 A move is a list of files, each with its present state and its wanted state. All new contents are first written to
 temporary files beside their targets and synced (temp_files.py). Only then are targets removed and replaced. Each target
-is looked at just before the swap and again after it was swapped out (atomic_swap.py): if another program saved the file
-in between, the file goes back to its place. A move that fails is rolled back. A move that is killed is finished or
-rolled back by the next command from the journal, which holds the same list. The disk itself then shows how far each
-file had come.
+is checked just before the swap and again after it was swapped out (atomic_swap.py): if another program saved the file
+in between, that file is put back. A move that fails is rolled back. A move that is killed is finished or rolled back by
+the next command. The journal holds the list of files, and the files on disk show how far the move got.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from snapstore.worktree.write.file_moves import (
     Stage,
     above,
     check_moves,
+    disappeared,
     folders_above,
     others_in,
-    out_of_line,
+    unexpected_state,
     way_up,
-    went_away,
 )
 from snapstore.worktree.write.safe_dirs import (
     CHANGING_THERE,
@@ -54,8 +53,9 @@ _NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 class Writer:
     """One move in one root.
 
-    `tag` is that of the journal entry: by it a recovery recognizes this move's temporary files. `stage` is the journal,
-    which remembers across a power cut whether all temporary files were on disk."""
+    `tag` is also in the journal, so that a recovery recognizes this move's temporary files. `stage` is the journal,
+    which records across a power cut whether all temporary files were on disk.
+    """
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Writer:
         self._beside.close()
 
     def observe(self, path: bytes) -> State:
-        """Return what is at a path: an entry, None for nothing, or a text of safe_dirs."""
+        """Return the state of a path: an entry, None for nothing, or a text of safe_dirs."""
         state, st = self._targets.observe(path)
         if st is not None and stat.S_ISREG(st.st_mode):
             self.modes[path] = stat.S_IMODE(st.st_mode) & 0o777
@@ -121,16 +121,16 @@ class Writer:
         """Return a file's first bytes or a link's target; None if gone or changed in kind."""
         return self._targets.read(path, limit, link=link)
 
-    def standing(self, moves: Iterable[FileMove]) -> set[bytes]:
+    def existing_folders(self, moves: Iterable[FileMove]) -> set[bytes]:
         """Return the existing folders that new files go into, which may be empty.
 
-        A recovery that rolls back the move must know these folders, because it has to keep them.
+        A recovery that rolls back the move must keep these folders.
         """
         return {self._targets.nearest(above(move.path)) for move in moves if move.old is None}
 
-    def _take_in(self, moves: Iterable[FileMove]) -> None:
+    def _set_moves(self, moves: Iterable[FileMove]) -> None:
         self._paths = {move.path for move in moves}
-        self._beside.know(moves)
+        self._beside.set_moves(moves)
         self._clashing = None
         self._folders = folders_above(self._paths)
         self._modes = {move.path: move.mode for move in moves if move.mode is not None}
@@ -143,7 +143,7 @@ class Writer:
         """Refuse a move that is certain to fail, before the first write; only reads.
 
         For `unsaved` paths only the place is checked: a plan that is only shown has not saved their contents."""
-        self._take_in(moves)
+        self._set_moves(moves)
         self.close()
         check_moves(moves, self._contents, self._targets, unsaved)
         self.close()
@@ -155,7 +155,7 @@ class Writer:
 
         The stat of a removed path is None. Raise Interrupted if the move failed and could not be rolled back either.
         After every other error all files are as before."""
-        self._take_in(moves)
+        self._set_moves(moves)
         self.close()
         self._applied = True
         self._staged = False
@@ -172,9 +172,9 @@ class Writer:
                     "Fix the problem; the next snapstore command finishes this automatically.",
                 ) from error
             if isinstance(error, InTheWay):
-                raise out_of_line(moves[0].path, error.state) from None
+                raise unexpected_state(moves[0].path, error.state) from None
             if isinstance(error, FileNotFoundError | NotADirectoryError) and self._lost_a_folder(moves):
-                raise went_away(error) from error
+                raise disappeared(error) from error
             raise
         finally:
             self.close()
@@ -190,7 +190,7 @@ class Writer:
         """Roll back a killed move: restore `old` where the disk shows `new`.
 
         Paths in neither state are left alone and returned."""
-        self._take_in(moves)
+        self._set_moves(moves)
         self._staged = self._stage.is_staged() if self._stage is not None else False
         # In the process that applied the move, `_made` tells which folders it made.
         keep = self._folders - self._made if self._applied else frozenset()
@@ -200,13 +200,13 @@ class Writer:
         """Finish a killed move: write `new` where the disk shows `old`.
 
         Paths in neither state are left alone and returned."""
-        self._take_in(moves)
+        self._set_moves(moves)
         self._staged = self._stage.is_staged() if self._stage is not None else False
         return self._recover([(move.path, move.old, move.new) for move in moves], self.keep_folders)
 
     def sweep_known(self, moves: Sequence[FileMove]) -> None:
         """After a reboot, remove a past move's temporary files whose content is stored."""
-        self._take_in(moves)
+        self._set_moves(moves)
         self.close()
         try:
             if self._beside.sweep(self._folders, staged=True, known_only=True):
@@ -216,22 +216,22 @@ class Writer:
 
     def _recover(self, steps: list[Step], keep: Collection[bytes]) -> list[bytes]:
         self.close()
-        astray: list[bytes] = []
+        edited: list[bytes] = []
         try:
             if self._beside.sweep(self._folders, staged=self._staged):
                 # Files that went back to their place must be on disk before the mark is cleared: without the mark every
                 # temporary file counts as ours. Removed files must not come back after the mark is set again: such a
                 # file may be torn and would count as another program's (test_reordering.py, a second power cut).
-                self._sync_folders(set(self._folders), astray)
+                self._sync_folders(set(self._folders), edited)
             self._mark_staged(False)
-            self._bring(steps, keep, astray)
-            if astray:
+            self._bring(steps, keep, edited)
+            if edited:
                 self._beside.sweep(self._folders, staged=self._staged)
         except InTheWay as way:  # a link or file was swapped in at this very moment
             raise OSError(errno.ELOOP, way.state) from None
         finally:
             self.close()
-        return sorted(astray)
+        return sorted(edited)
 
     def _mark_staged(self, staged: bool) -> None:
         if staged != self._staged:
@@ -239,39 +239,39 @@ class Writer:
                 self._stage.mark_staged(staged)
             self._staged = staged
 
-    def _bring(self, steps: list[Step], keep: Collection[bytes], astray: list[bytes] | None) -> None:
+    def _bring(self, steps: list[Step], keep: Collection[bytes], edited: list[bytes] | None) -> None:
         """Bring each file from one state to the other, skipping files that are there.
 
-        A file in a third state is added to `astray`, or is an error if `astray` is None."""
+        A file in a third state is added to `edited`, or is an error if `edited` is None."""
         steps = sorted((step for step in steps if step[1] != step[2]), key=lambda step: step[0])
         # A recovery cannot know which folders were synced before the kill.
-        touched = set(self._folders) if astray is not None else set()
-        todo, emptied = self._compare(steps, astray)
+        touched = set(self._folders) if edited is not None else set()
+        todo, emptied = self._compare(steps, edited)
         ready = self._beside.write(todo, self._was, self._modes)
         if todo:
             self._mark_staged(True)
         self.close()  # meanwhile a folder may have been moved and replaced by a link
         for path, present, wanted in reversed(todo):
-            if wanted is None and self._remove(path, present, astray):
+            if wanted is None and self._remove(path, present, edited):
                 emptied.add(above(path))
                 touched.add(above(path))
         puts = {path for path, _, wanted in steps if wanted is not None}
         for folder in sorted(emptied | self._made, reverse=True):
             self._remove_folders(folder, keep, puts, touched)
         for file in ready:
-            self._put(file, astray)
+            self._put(file, edited)
             touched.add(above(file[0]))
         touched.update(map(above, self._made))
-        self._sync_folders(touched, astray)
+        self._sync_folders(touched, edited)
 
-    def _compare(self, steps: list[Step], astray: list[bytes] | None) -> tuple[list[Step], set[bytes]]:
+    def _compare(self, steps: list[Step], edited: list[bytes] | None) -> tuple[list[Step], set[bytes]]:
         """Return the steps still to do, and the folders whose files are already removed."""
         todo: list[Step] = []
         emptied: set[bytes] = set()
         for step in steps:
             path, present, wanted = step
             state, st = self._targets.look(path)
-            if self._will_be_nothing(path, state):
+            if self._counts_as_absent(path, state):
                 state = None
             elif state == FOLDER_THERE and wanted is not None and self.holds_only(path, set()):
                 state = None
@@ -280,15 +280,15 @@ class Writer:
                 todo.append(step)
                 if st is not None and stat.S_ISREG(st.st_mode):
                     self._was.setdefault(path, st)
-            elif astray is None:
-                raise out_of_line(path, state)
+            elif edited is None:
+                raise unexpected_state(path, state)
             elif state != wanted:
-                astray.append(path)
+                edited.append(path)
             elif wanted is None:
                 emptied.add(above(path))
         return todo, emptied
 
-    def _will_be_nothing(self, path: bytes, state: State) -> bool:
+    def _counts_as_absent(self, path: bytes, state: State) -> bool:
         """Return whether a state counts as absent, as when file and folder swap places."""
         if state == FOLDER_THERE:
             return path in self._folders
@@ -298,7 +298,7 @@ class Writer:
             return folded(path) in self._clashing
         return state in (FILE_IN_THE_WAY, LINK_IN_THE_WAY) and any(folder in self._paths for folder in way_up(path))
 
-    def _remove(self, path: bytes, present: Entry | None, astray: list[bytes] | None) -> bool:
+    def _remove(self, path: bytes, present: Entry | None, edited: list[bytes] | None) -> bool:
         state, st = self._targets.look(path)
         folder, _, name = path.rpartition(b"/")
         if state == present:
@@ -307,8 +307,8 @@ class Writer:
             if atomic_swap.remove(fd, name, self._beside.name(path), self._unchanged(st, present)):
                 self._after[path] = None
                 return True
-            state = self._not_begun(path, present)
-        _stray(path, state, astray)
+            state = self._state_after_lost_race(path, present)
+        _refuse_or_add(path, state, edited)
         return False
 
     def _unchanged(self, st: os.stat_result | None, entry: Entry | None) -> atomic_swap.Unchanged:
@@ -316,7 +316,7 @@ class Writer:
             st is not None and entry is not None and self._targets.is_still(folder, name, st, entry)
         )
 
-    def _not_begun(self, path: bytes, present: Entry | None) -> State:
+    def _state_after_lost_race(self, path: bytes, present: Entry | None) -> State:
         """Return what is at a path where another program was faster."""
         self._begun.discard(path)
         state = self._targets.look(path)[0]
@@ -345,7 +345,7 @@ class Writer:
             touched.discard(folder)
             folder = parent
 
-    def _put(self, file: Ready, astray: list[bytes] | None) -> None:
+    def _put(self, file: Ready, edited: list[bytes] | None) -> None:
         path, present, beside, temporary, written = file
         folder, _, name = path.rpartition(b"/")
         try:
@@ -365,9 +365,9 @@ class Writer:
                 error.filename = path  # the temporary file's name would mean nothing to the user
                 raise
             if not done:
-                state = self._not_begun(path, present)
+                state = self._state_after_lost_race(path, present)
         if state != present:
-            _stray(path, state, astray)
+            _refuse_or_add(path, state, edited)
             return  # the temporary file is swept at the end
         self._after[path] = written
         try:
@@ -378,22 +378,22 @@ class Writer:
         if atomic_swap.same_content(st, written):
             self._after[path] = st
 
-    def _sync_folders(self, touched: set[bytes], astray: list[bytes] | None) -> None:
+    def _sync_folders(self, touched: set[bytes], edited: list[bytes] | None) -> None:
         self._targets.close()
-        sync_all(self._still_there(touched, astray), len(touched))
+        sync_all(self._still_there(touched, edited), len(touched))
 
-    def _still_there(self, folders: Iterable[bytes], astray: list[bytes] | None) -> Iterator[int]:
+    def _still_there(self, folders: Iterable[bytes], edited: list[bytes] | None) -> Iterator[int]:
         for folder in sorted(folders):
             try:
                 yield self._targets.enter(folder)
             except FileNotFoundError:
                 continue  # removed; its parent is synced
             except InTheWay as way:
-                if astray is None:  # swapped in during the move: our files are not in their place
-                    raise out_of_line(folder, way.state) from None
+                if edited is None:  # swapped in during the move: our files are not in their place
+                    raise unexpected_state(folder, way.state) from None
 
 
-def _stray(path: bytes, state: State, astray: list[bytes] | None) -> None:
-    if astray is None:
-        raise out_of_line(path, state)
-    astray.append(path)
+def _refuse_or_add(path: bytes, state: State, edited: list[bytes] | None) -> None:
+    if edited is None:
+        raise unexpected_state(path, state)
+    edited.append(path)
