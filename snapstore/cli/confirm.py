@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 
 from snapstore.api import Session
-from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.context import Context
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.output import BOLD, DIM, LISTED, first_line, safe
 from snapstore.cli.reports.move import rows
 from snapstore.surface.wording import needs_confirmation
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
 
 
-def confirm_move(context: Context, session: Session, move: AskedMove, plan: Plan) -> bool:
+def confirm_move(context: Context, session: Session, move: MoveDescription, plan: Plan) -> bool:
     """Return whether to execute the move.
 
     Without a terminal the answer is yes and no question is asked.

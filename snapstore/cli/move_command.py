@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from snapstore.api import Session
-from snapstore.cli.asked_move import AskedMove, FollowUp
 from snapstore.cli.confirm import confirm_move
 from snapstore.cli.context import Context
+from snapstore.cli.move_description import FollowUp, MoveDescription
 from snapstore.cli.output import UNWRITTEN, files_text
 from snapstore.cli.param_types import Step
 from snapstore.cli.paths import below
@@ -24,7 +24,7 @@ from snapstore.timeline.moves.plan import BOTH, CONVERSATION, FILES, Plan, Polic
 _REPEATED = ("exact", "files_only", "conversation_only")
 
 
-def carry_out(context: Context, move: AskedMove, options: dict[str, Any]) -> int:
+def carry_out(context: Context, move: MoveDescription, options: dict[str, Any]) -> int:
     """Carry out a move command and return its exit status.
 
     Every failure message names the command that failed (S2-20).
@@ -44,7 +44,7 @@ def carry_out(context: Context, move: AskedMove, options: dict[str, Any]) -> int
                 context.say(f"closed the interrupted turn of session {session.name}")
             return _go(context, session, move, request)
     except (SnapstoreError, OSError) as error:
-        if not move.over:
+        if not move.done:
             return _failed(context, move, error)
         if isinstance(error, BrokenPipeError):
             raise
@@ -63,7 +63,7 @@ def move_in_time(
         make = session.plan_earlier if verb == "earlier" else session.plan_later
         return make(**far, **how)
 
-    move = AskedMove(
+    move = MoveDescription(
         [verb, *([step.text] if step else [])],
         plan,
         ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {move_sentence(plan)}",
@@ -72,7 +72,7 @@ def move_in_time(
     return carry_out(context, move, options)
 
 
-def _go(context: Context, session: Session, move: AskedMove, request: MoveRequest[FollowUp]) -> int:
+def _go(context: Context, session: Session, move: MoveDescription, request: MoveRequest[FollowUp]) -> int:
     plan = plan_move(session, request)
     if move.preview:
         foreseen = session.preview(plan)
@@ -89,12 +89,12 @@ def _go(context: Context, session: Session, move: AskedMove, request: MoveReques
         return 1
     outcome = execute(session, request, plan)
     done, then = outcome.moved, outcome.after
-    move.over = True
+    move.done = True
     if context.json:
         from snapstore.surface.records.moves import MoveRecord
 
         record = MoveRecord.of(done)
-        context.document(then.told_in(record) if then is not None else record)
+        context.document(then.add_to(record) if then is not None else record)
     else:
         moved.tell(context.out, session, move, done)
         if then is not None:
@@ -103,7 +103,7 @@ def _go(context: Context, session: Session, move: AskedMove, request: MoveReques
     return 0
 
 
-def _failed(context: Context, move: AskedMove, error: SnapstoreError | OSError) -> int:
+def _failed(context: Context, move: MoveDescription, error: SnapstoreError | OSError) -> int:
     if isinstance(error, OSError):
         if isinstance(error, BrokenPipeError):
             raise error
@@ -133,7 +133,7 @@ def _default(options: dict[str, Any]) -> str:
     return options["merge"] or (chosen[0] if chosen else "refuse")
 
 
-def _request(session: Session, move: AskedMove, options: dict[str, Any], default: str) -> MoveRequest[FollowUp]:
+def _request(session: Session, move: MoveDescription, options: dict[str, Any], default: str) -> MoveRequest[FollowUp]:
     ours, theirs = ([below(session.store.root, path) for path in options[side]] for side in ("ours", "theirs"))
     for path in set(ours) & set(theirs):
         raise Usage(f"both --ours and --theirs name {path.decode('utf-8', 'replace')!r}", "Choose one of them.")
@@ -145,7 +145,7 @@ def _request(session: Session, move: AskedMove, options: dict[str, Any], default
     return MoveRequest(move.plan, Policy(default, ours, theirs), how, close_turn=move.cancel, then=move.then)
 
 
-def _repeat(session: Session, move: AskedMove, options: dict[str, Any]) -> None:
+def _repeat(session: Session, move: MoveDescription, options: dict[str, Any]) -> None:
     """Add the options that define this move to the command offered for retyping."""
     flags = [f"--{name.replace('_', '-')}" for name in _REPEATED if options.get(name)]
     flags += [word for side in ("ours", "theirs") for path in options[side] for word in (f"--{side}", path)]

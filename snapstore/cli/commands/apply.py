@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, changing
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.options import MoveCommand, common_options, move_options
 from snapstore.cli.param_types import TARGET
 
@@ -23,7 +23,7 @@ def apply(context: Context, *, turn: str, **options: Any) -> int:
     TURN is `branch:5`, `session/branch:5`, `#12` or a commit hash. Files that differ here are merged. The result is
     a new turn, which can be undone.
     """
-    move = AskedMove(
+    move = MoveDescription(
         ["apply", turn],
         lambda session, how: session.plan_apply(turn, **how),
         ask=lambda plan: f"Apply {turn}? {changing(plan)}",

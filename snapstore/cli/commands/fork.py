@@ -9,9 +9,9 @@ import click
 
 from snapstore.agents.fork import ConversationFork, ForkResult
 from snapstore.api import Session
-from snapstore.cli.asked_move import AskedMove, FollowUp
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, move_sentence
+from snapstore.cli.move_description import FollowUp, MoveDescription
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
 from snapstore.cli.param_types import TARGET
@@ -50,14 +50,14 @@ def fork_conversation(
     """Move to the target and fork the conversation there."""
     if options["files_only"]:
         raise Usage("a fork concerns the conversation, which --files-only leaves alone", "Use `goto` for files alone.")
-    made: list[_Told] = []
+    made: list[_ForkFollowUp] = []
 
     def then(session: Session) -> FollowUp:
-        made.append(_Told(ConversationFork(session, title=name, compacted=compacted).run(), session, run))
+        made.append(_ForkFollowUp(ConversationFork(session, title=name, compacted=compacted).run(), session, run))
         return made[0]
 
     address = target if target is not None else "@"
-    move = AskedMove(
+    move = MoveDescription(
         ["fork", *([target] if target is not None else [])],
         lambda session, how: session.plan_goto(address, **how),
         ask=lambda plan: f"Fork the conversation after turn {plan.turn}? {move_sentence(plan)}",
@@ -70,13 +70,13 @@ def fork_conversation(
     return status
 
 
-class _Told(FollowUp):
+class _ForkFollowUp(FollowUp):
     def __init__(self, forked: ForkResult, session: Session, run: bool) -> None:
         self.forked = forked
         self._root = session.store.root
         self._run = run
 
-    def told_in(self, record: MoveRecord) -> MoveRecord:
+    def add_to(self, record: MoveRecord) -> MoveRecord:
         return record.with_fork(self.forked)
 
     def tell(self, out: Output) -> None:

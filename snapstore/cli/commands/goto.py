@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.commands.fork import fork_conversation
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, move_sentence
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import TARGET
 
@@ -29,7 +29,7 @@ def goto(context: Context, *, target: str, new_session: bool, **options: Any) ->
     """
     if new_session:  # C7: fork at once, not with the next prompt
         return fork_conversation(context, target=target, **options)
-    move = AskedMove(
+    move = MoveDescription(
         ["goto", target],
         lambda session, how: session.plan_goto(target, **how),
         ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {move_sentence(plan)}",

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, move_sentence
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.options import CommandGroup, MoveCommand, common_options, level_options, move_options, rows_option
 from snapstore.cli.output import BOLD, DIM, Output, ago, safe, shorten
 from snapstore.cli.param_types import OPERATION
@@ -78,7 +78,7 @@ def undo(context: Context, *, operation: int | None, **options: Any) -> int:
     Without a number: the last operation that has not been undone. This is an operation too, and can itself be
     undone.
     """
-    move = AskedMove(
+    move = MoveDescription(
         ["ops", "undo", *([str(operation)] if operation else [])],
         lambda session, how: session.plan_ops_undo(operation, **how),
         ask=lambda plan: f"Undo operation {', '.join(map(str, plan.undoes))}? {move_sentence(plan)}",

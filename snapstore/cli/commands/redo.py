@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, changing, turns_text
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import COUNT
 from snapstore.errors import Usage
@@ -27,7 +27,7 @@ def redo(context: Context, *, number: int | None, everything: bool, **options: A
     if everything and number is not None:
         raise Usage("both a number and --all were given", "Give a number of turns, or --all.")
     wanted = None if everything else number or 1
-    move = AskedMove(
+    move = MoveDescription(
         ["redo", *([str(number)] if number else ["--all"] if everything else [])],
         lambda session, how: session.plan_redo(wanted, **how),
         ask=lambda plan: f"Redo {turns_text(len(plan.redone))}? {changing(plan)}",

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, changing
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.options import PathsCommand, common_options, move_options
 from snapstore.cli.param_types import FILE, TARGET
 from snapstore.cli.paths import below
@@ -27,7 +27,7 @@ def restore(context: Context, *, turn: str, paths: tuple[str, ...], **options: A
     """
     if not paths:
         raise Usage("which files?", f"Name them after two dashes: `snapstore restore {turn} -- PATH…`.")
-    move = AskedMove(
+    move = MoveDescription(
         ["restore", turn, "--", *paths],
         lambda session, how: session.plan_restore(turn, [below(session.store.root, path) for path in paths], **how),
         ask=lambda plan: f"Restore from {turn}? {changing(plan)}",

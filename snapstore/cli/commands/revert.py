@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, revert_sentence
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.options import MoveCommand, common_options, move_options
 from snapstore.cli.param_types import TARGET
 
@@ -22,7 +22,7 @@ def revert(context: Context, *, turn: str, **options: Any) -> int:
 
     Files that later turns changed are merged. The result is a new turn, which can be undone.
     """
-    move = AskedMove(
+    move = MoveDescription(
         ["revert", turn],
         lambda session, how: session.plan_revert(turn, **how),
         ask=lambda plan: f"Revert {turn}? {revert_sentence(plan)}",

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, move_sentence
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import BRANCH
 
@@ -22,7 +22,7 @@ def switch(context: Context, *, branch: str, **options: Any) -> int:
 
     To its end, or with `:5` to its turn 5. The branch you leave stays as it is.
     """
-    move = AskedMove(
+    move = MoveDescription(
         ["switch", branch],
         lambda session, how: session.plan_switch(branch, **how),
         ask=lambda plan: f"Switch to {plan.branch}, turn {plan.turn}? {move_sentence(plan)}",

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, revert_sentence, turns_text
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import COUNT
 
@@ -22,7 +22,7 @@ def undo(context: Context, *, number: int | None, **options: Any) -> int:
 
     Only what these turns changed is undone; your own edits stay. `redo` brings them back.
     """
-    move = AskedMove(
+    move = MoveDescription(
         ["undo", *([str(number)] if number else [])],
         lambda session, how: session.plan_undo(number or 1, **how),
         ask=lambda plan: f"Undo {turns_text(len(plan.undone))}? {revert_sentence(plan)}",

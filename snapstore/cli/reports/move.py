@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from snapstore.agents.fork import next_steps
 from snapstore.api import Session
-from snapstore.cli.asked_move import AskedMove
+from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
 from snapstore.cli.paths import from_here
 from snapstore.errors import SnapstoreError
@@ -30,7 +30,7 @@ from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, state_text
 
 
-def tell(out: Output, session: Session, move: AskedMove, done: Moved) -> None:
+def tell(out: Output, session: Session, move: MoveDescription, done: Moved) -> None:
     """Print the report of a finished move."""
     plan = done.plan
     if plan.nothing_to_do:
@@ -98,7 +98,7 @@ def _ways_back(out: Output, session: Session, done: Moved) -> None:
         out.line(" · ".join(ways), DIM)
 
 
-def would(out: Output, session: Session, move: AskedMove, plan: Plan) -> None:
+def would(out: Output, session: Session, move: MoveDescription, plan: Plan) -> None:
     """Print the preview of a move."""
     if plan.nothing_to_do:
         out.line(move.nothing)
@@ -115,7 +115,7 @@ def would(out: Output, session: Session, move: AskedMove, plan: Plan) -> None:
     out.line("Nothing was changed.", DIM)
 
 
-def refuse(out: Output, move: AskedMove, error: SnapstoreError, conflicts: list[PathMove]) -> None:
+def refuse(out: Output, move: MoveDescription, error: SnapstoreError, conflicts: list[PathMove]) -> None:
     """Print the conflicts that made a move fail.
 
     Each file is listed with the expected and the found state and who changed it.
@@ -135,7 +135,7 @@ def refuse(out: Output, move: AskedMove, error: SnapstoreError, conflicts: list[
     _choices(out, move, conflicts)
 
 
-def _choices(out: Output, move: AskedMove, conflicts: list[PathMove]) -> None:
+def _choices(out: Output, move: MoveDescription, conflicts: list[PathMove]) -> None:
     """Print the commands that resolve the conflicts.
 
     The command that merges keeps the files that cannot be merged.

@@ -1,4 +1,4 @@
-"""One move of the command line: its arguments, its plan and its messages."""
+"""The description of one move command: its arguments, its plan and its messages."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ if TYPE_CHECKING:
     from snapstore.surface.records.moves import MoveRecord
 
 
-class AskedMove:
-    """One move command.
-
-    Holds the command's arguments, the function that makes the plan, and the messages about the move.
-    """
+class MoveDescription:
+    """The arguments of a move command, the function that makes its plan, and its messages."""
 
     __slots__ = (
         "ask",
         "cancel",
+        "done",
         "nothing",
-        "over",
         "plan",
         "preview",
         "program",
@@ -56,7 +53,7 @@ class AskedMove:
         self.verb = words[0] if words[0] != "ops" else "ops undo"
         self.root = b""
         self.program = "snapstore"
-        self.preview = self.yes = self.cancel = self.over = False
+        self.preview = self.yes = self.cancel = self.done = False
 
     def command(self, *more: str) -> str:
         """Return this command with more options, as a line to type in a shell."""
@@ -66,11 +63,12 @@ class AskedMove:
 
 
 class FollowUp:
-    """The outcome of the action that followed a move, reported with the move."""
+    """The result of the action that followed a move, reported with the move."""
 
-    def told_in(self, record: MoveRecord) -> MoveRecord:
-        """Return the move's record with this outcome added."""
+    def add_to(self, record: MoveRecord) -> MoveRecord:
+        """Return the move's record with this result added."""
         raise NotImplementedError
 
     def tell(self, out: Output) -> None:
+        """Print this result after the report of the move."""
         raise NotImplementedError
