@@ -10,7 +10,7 @@ import sys
 from snapstore.api import Session
 from snapstore.cli.context import Context
 from snapstore.cli.move_description import MoveDescription
-from snapstore.cli.output import BOLD, DIM, LISTED, first_line, safe
+from snapstore.cli.output import BOLD, DIM, LISTED, Output, first_line, safe
 from snapstore.cli.reports.move import rows
 from snapstore.surface.wording import needs_confirmation
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
@@ -34,8 +34,13 @@ def confirm_move(context: Context, session: Session, move: MoveDescription, plan
             err.line(row)
     for note in plan.notes:
         err.line(safe(note), DIM)
-    err.ask("Continue? [y/N] ")
+    return agreed(err, "Continue? [y/N] ")
+
+
+def agreed(out: Output, question: str) -> bool:
+    """Ask a yes-or-no question and return whether the answer is yes."""
+    out.ask(question)
     answer = sys.stdin.buffer.readline()
-    if not answer.endswith(b"\n"):
-        err.line()
+    if not answer.endswith(b"\n"):  # end of input: finish the line of the question
+        out.line()
     return answer.strip().lower() in (b"y", b"yes")

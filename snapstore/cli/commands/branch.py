@@ -12,6 +12,7 @@ import click
 from snapstore.api import Session
 from snapstore.base.text import counted, turns_text
 from snapstore.cli.commands.branches import kept, rows
+from snapstore.cli.confirm import agreed
 from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import BOLD, LISTED, Output
@@ -116,12 +117,7 @@ def _agreed(context: Context, going: list[Branch], now: float) -> bool:
     if not (context.err.terminal and sys.stdin.isatty()):
         return True
     _name(context.err, going, "Delete", now)
-    sys.stderr.write("Continue? [y/N] ")
-    sys.stderr.flush()
-    answer = sys.stdin.buffer.readline()
-    if not answer.endswith(b"\n"):
-        context.err.line()
-    return answer.strip().lower() in (b"y", b"yes")
+    return agreed(context.err, "Continue? [y/N] ")
 
 
 def _name(out: Output, going: list[Branch], verb: str, now: float) -> None:

@@ -10,6 +10,7 @@ import click
 
 from snapstore.api import Session
 from snapstore.base.text import files_text
+from snapstore.cli.confirm import agreed
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, Output, path_text, safe
@@ -108,8 +109,7 @@ def _agreed(context: Context, planned: Forgotten, reached: list[RemoteResult]) -
     if context.json or not (err.terminal and sys.stdin.isatty()):
         raise Usage("this cannot be undone", "Add `--yes` to go on, or look first with `--dry-run`.")
     _tell(err, planned, reached)
-    err.ask("This cannot be undone. Continue? [y/N] ")
-    return sys.stdin.buffer.readline().strip().lower() in (b"y", b"yes")
+    return agreed(err, "This cannot be undone. Continue? [y/N] ")
 
 
 def _answer(context: Context, session: Session, forgotten: Forgotten, reached: list[RemoteResult]) -> None:
