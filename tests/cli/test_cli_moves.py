@@ -473,7 +473,7 @@ def test_a_preview_lists_everything_and_changes_nothing(told: Path) -> None:
     del store["state"]  # its time: merges are made in a folder there, gone again
     done = snap(told, "undo", "2", "--merge", "--preview")
     lines = done.stdout.splitlines()
-    assert lines[0] == "Would undo 2 turns, and be at turn 1 on main: Add a login function"
+    assert lines[0] == "Would undo 2 turns and end at turn 1 on main: Add a login function"
     assert lines[1].startswith("  conflict   tests.py  changed by edits since turn 3; deleted on one side")
     assert lines[2].startswith("  merge      b.py  changed by edits since turn 3")
     assert "  create     new.txt" in lines
@@ -649,7 +649,7 @@ def test_ops_undo_puts_files_and_place_back(told: Path) -> None:
     assert "Now at turn 3 on main: Write tests" in said
     assert on_disk(told) == before
     assert snap(told, "ops", "undo").stdout.startswith("Nothing to undo")
-    assert "Would undo operation 2 (ops undo 1), and be at" in snap(told, "ops", "undo", "2", "--preview").stdout
+    assert "Would undo operation 2 (ops undo 1) and end at" in snap(told, "ops", "undo", "2", "--preview").stdout
 
 
 def test_ops_undo_goes_back_past_several(told: Path) -> None:

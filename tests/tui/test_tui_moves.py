@@ -71,7 +71,7 @@ async def test_more_than_one_turn_shows_its_plan_first(project: Project) -> None
         before = bit_by_bit(project.root)
         await press(pilot, "2", "u")
         shown = await asked(pilot)
-        assert "Undo 2 turns, and be at turn 1 on main." in shown and "write" in shown and "First undone" in shown
+        assert "Undo 2 turns and end at turn 1 on main." in shown and "write" in shown and "First undone" in shown
         assert bit_by_bit(project.root) == before
         await press(pilot, "escape")
         assert said(pilot) == "Nothing was changed." and bit_by_bit(project.root) == before
@@ -166,7 +166,7 @@ async def test_enter_goes_to_the_selected_turn_whole_or_not_at_all(forked: Proje
         assert forked.is_at("last")  # looking never moves
         await press(pilot, "enter")
         shown = await asked(pilot)
-        assert "Undo 2 turns and redo 2 turns, and be at turn 3 on main." in shown
+        assert "Undo 2 turns and redo 2 turns and end at turn 3 on main." in shown
         await press(pilot, "enter")
         assert forked.is_at("three") and app.selected == forked.commits["three"]
         await press(pilot, "U")

@@ -38,4 +38,4 @@ def checkpoint(context: Context, *, name: str, target: str | None, delete: bool,
         turn = graph.turn_of(oid)
         place = f"turn {turn}" if turn else "the start, before the first turn"
         verb = "is at" if operation is not None else "is already at"
-        return tell(context, session, operation, f"Checkpoint {name} {verb} {place} ({oid.hex()[:8]}).")
+        return tell(context, session, operation, f"Checkpoint {name} {verb} {place}.")

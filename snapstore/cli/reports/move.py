@@ -103,7 +103,7 @@ def would(out: Output, session: Session, move: MoveDescription, plan: Plan) -> N
     if plan.nothing_to_do:
         out.line(move.nothing)
     else:
-        out.line(f"Would {intent(session, plan)}, and be {place(out, session, plan)}")
+        out.line(f"Would {intent(session, plan)} and end {place(out, session, plan)}")
         for row in rows(out, plan.paths, None):
             out.line(row)
         if plan.undone and plan.scope != FILES:

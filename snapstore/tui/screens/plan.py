@@ -57,7 +57,7 @@ class PlanScreen(AskingScreen[bool]):
         planned = self._planned
         with Vertical(classes="box"):
             yield Static(
-                styled((planned.intent[:1].upper() + planned.intent[1:], "bold"), f", and be at {planned.place}."),
+                styled((planned.intent[:1].upper() + planned.intent[1:], "bold"), f" and end at {planned.place}."),
                 id="what",
             )
             if planned.first:
