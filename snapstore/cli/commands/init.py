@@ -127,7 +127,7 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
     else:
         out.line(f"Watching over {shown} already{'' if changed else '; nothing to do'}.")
     limit, most = store.header.max_file_size, store.header.max_branches
-    out.line(f"{out.paint('taken     ', DIM)}{files_text(files)}")
+    out.line(f"{out.paint('recorded  ', DIM)}{files_text(files)}")
     if limit != BY_NAME["max_file_size"].default or changed:
         out.line(f"{out.paint('limit     ', DIM)}{f'{size_text(limit)} per file' if limit else 'none'}")
     if most != BY_NAME["max_branches"].default or changed:

@@ -58,7 +58,7 @@ def add(context: Context, *, name: str, url: str, auto: bool) -> int:
     with context.store() as store:
         remote = Remotes(store).add(name, url, auto=auto)
         automatic = "; every turn is pushed there automatically" if remote.auto else ""
-        _tell(context, remote, f"Remote {safe(remote.name)}: {path_text(remote.shown)}{automatic}.")
+        _tell(context, remote, f"Added remote {safe(remote.name)}: {path_text(remote.shown)}{automatic}.")
     return 0
 
 

@@ -49,7 +49,7 @@ def begin(context: Context, *, prompt: str | None, agent: str | None) -> int:
             before = store.shadow.commit(bytes.fromhex(turn.before))
             context.out.line(f"Turn {_number(session, turn)} of session {session.name} is open.")
             if before.trailers.get("Kind") == "edits" and before.seconds >= int(turn.started_at):
-                context.out.line(f"What changed before it is recorded on its own: {before.subject}")
+                context.out.line(f"Changes from before the turn are recorded separately: {before.subject}")
     return 0
 
 
