@@ -121,7 +121,9 @@ class Container(DiskRefsContainer):
         for line in lines:
             if line[:1] not in b"#^" and len(line) > 41:
                 if not _is_id(line[:40]):
-                    raise Corrupt(f"{PACKED} is damaged", ref=PACKED)
+                    path = f"{self.git_dir}/{PACKED}"
+                    hint = f"Move {path} away, then run `snapstore check`: it tells which branches are missing."
+                    raise Corrupt(f"{PACKED} is damaged", hint, ref=PACKED)
                 found[Ref(line[41:])] = ObjectID(line[:40])
         self._packed = key, found
         return found

@@ -106,3 +106,33 @@ def test_a_head_of_zeros_is_found_by_check_and_mended_as_the_message_says(sessio
     Path(advice[2]).write_text(f"{advice[1]}\n")
     assert session.store.active_session() == "s"
     assert_whole(session.store)
+
+
+@pytest.mark.parametrize("how", ["deleted", "packed-refs of zeros"])
+def test_a_branch_that_is_gone_is_found_by_check_and_brought_back_as_the_message_says(
+    session: Session, root: Path, how: str
+) -> None:
+    git_dir = session.store.shadow.git_dir
+    if how == "deleted":
+        git(git_dir, "update-ref", "-d", "refs/heads/s/main")
+    else:
+        git(git_dir, "pack-refs", "--all")
+        Path(git_dir, "packed-refs").write_bytes(b"\0" * 200)
+        session = reopened(session)
+        with pytest.raises(Corrupt) as caught:
+            History(session).nodes()
+        damaged = re.search(r"Move (\S+) away", caught.value.hint)
+        assert damaged is not None
+        Path(damaged[1]).rename(root.parent / "away")
+    session = reopened(session)
+    problems = Check(session.store).run().problems
+    (problem,) = [one for one in problems if one.refusal and "session s," in one.message]
+    assert problem.refusal is not None
+    assert problem.message == "refs/heads/s/main, the branch of session s, is missing"
+    found = git(git_dir, "fsck", "--lost-found", may_fail=True).decode()
+    tips = [line.split()[2] for line in found.splitlines() if line.startswith("dangling commit")]
+    lost = next(tip for tip in tips if b"Turn 3" in git(git_dir, "log", "-1", "--format=%B", tip))
+    advice = re.search(r"`git --git-dir \S+ (update-ref [^`]+)`", problem.refusal.hint)
+    assert advice is not None
+    git(git_dir, *advice[1].replace("COMMIT", lost).split())
+    assert turns(reopened(session)) == [None, 1, 2, 3]

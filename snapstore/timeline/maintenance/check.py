@@ -14,6 +14,7 @@ from snapstore.errors import Corrupt, SnapstoreError
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE, FOLDER, GITLINK, TREE, Missing
 from snapstore.git.program import refuse_planted
+from snapstore.git.ref_names import cursor_ref
 from snapstore.store.handle import StoreHandle
 from snapstore.timeline.history.operations import Operations, cursor_value
 
@@ -74,10 +75,24 @@ class Check:
         for name in known:
             self._try("state", lambda name=name: store.documents.session(name))  # type: ignore[misc]
             self._try("refs", lambda name=name: cursor_value(store, name))  # type: ignore[misc]
+        for name in store.documents.sessions():
+            self._try("refs", lambda name=name: self._branch_of(name))  # type: ignore[misc]
         with store.lock:
             store.cache.load()
             if store.cache.coverage is not None and store.cache.tree:
                 self._walk_tree(store.cache.tree, "the tree of the last scan")
+
+    def _branch_of(self, session: str) -> None:
+        """Raise Corrupt if somebody deleted the branch that a session stands on."""
+        refs, git_dir = self._shadow.refs, self._shadow.git_dir
+        branch = refs.value(cursor_ref(session))
+        if isinstance(branch, str) and refs.read(branch) is None:
+            raise Corrupt(
+                f"{branch}, the branch of session {session}, is missing",
+                f"Find its last commit with `git --git-dir {git_dir} fsck --lost-found`, and name it again: "
+                f"`git --git-dir {git_dir} update-ref {branch} COMMIT`.",
+                ref=branch,
+            )
 
     def _refs(self) -> None:
         damaged: list[Corrupt] = []
