@@ -241,3 +241,17 @@ def test_tests_and_modules_that_a_document_names_exist(name: str) -> None:
     missing = {word for word in said if re.fullmatch(r"test_\w+\.py", word) and word not in tests}
     places = [word for word in said if re.fullmatch(r"(\./)?(snapstore|scripts|tests)/[\w./-]+", word)]
     assert missing | {place for place in places if not (PROJECT / place).exists()} == set()
+
+
+def test_tests_that_a_module_names_exist() -> None:
+    """A module that does by hand what a library does as well says why, and which test shows it."""
+    tests = {path.name for path in (PROJECT / "tests").rglob("test_*.py")}
+    for path in SOURCE.rglob("*.py"):
+        said = set(re.findall(r"\btest_\w+\.py\b", path.read_text()))
+        assert said <= tests, f"{name_of(path)} names {said - tests}"
+    guards = ["git/objects/dulwich_store", "git/objects/pack", "git/objects/trees", "git/objects/notes", "git/refs"]
+    guards += ["git/objects/pack_writer", "git/ref_container", "git/reflog", "git/remote/bundles", "git/diff/patch"]
+    guards += ["git/branch_descriptions", "git/maintenance/repack", "git/maintenance/pack_builder"]
+    for name in guards:
+        said = ast.get_docstring(ast.parse((SOURCE / f"{name}.py").read_text())) or ""
+        assert "dulwich" in said and "test_" in said, name

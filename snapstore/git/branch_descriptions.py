@@ -1,10 +1,10 @@
 """Branch descriptions in the store's git config, as shown by git (M-15).
 
 A person reads and edits a description with `git branch --edit-description`. The config file is edited line by line,
-since dulwich's writer drops comments and quotes. Each line that snapstore writes ends with a marker comment. git drops
-the comment when a person sets the description, so a line without the marker belongs to that person. A description
-follows its branch when the ref is renamed, also out of `refs/heads`. Outside `refs/heads` the section is named by the
-full ref, which git ignores.
+since dulwich's writer drops comments and quotes (test_branch_descriptions.py). Each line that snapstore writes ends
+with a marker comment. git drops the comment when a person sets the description, so a line without the marker belongs to
+that person. A description follows its branch when the ref is renamed, also out of `refs/heads`. Outside `refs/heads`
+the section is named by the full ref, which git ignores.
 
 Every change is made under git's own lock, `config.lock`. If another process holds the lock, the change is skipped,
 because a description is a convenience. Only `forget` must not skip its change (`rewritten`, applied by the journal).

@@ -1,7 +1,7 @@
 """dulwich's `Repo` for a store, and the store's git config.
 
 The repository reads and writes through snapstore's object store and refs (`objects/dulwich_store`, `ref_container`). So
-whatever an embedding program does with `Store.repo` has the same guards as snapstore's own work.
+whatever an embedding program does with `Store.repo` has the same guards as snapstore's own work (test_repository.py).
 """
 
 from __future__ import annotations

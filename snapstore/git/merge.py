@@ -1,7 +1,7 @@
 """Three-way merges of text by `git merge-file`, run in a temporary folder.
 
 The user's git setup has no influence: no config (`merge.conflictStyle`), no attributes, no merge driver, no repository.
-Bytes are kept as they are, whatever their encoding and line endings.
+Bytes are kept as they are, whatever their encoding and line endings (test_git_merge.py).
 """
 
 from __future__ import annotations

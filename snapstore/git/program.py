@@ -1,4 +1,4 @@
-"""A safe environment for running ordinary git on the shadow repository."""
+"""A safe environment for running ordinary git on the shadow repository (test_record_hostile.py)."""
 
 from __future__ import annotations
 

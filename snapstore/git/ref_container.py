@@ -214,6 +214,7 @@ class Container(DiskRefsContainer):
     ) -> None:
         """Append a line to a ref's reflog.
 
+        dulwich's own function would read the git config for the permissions, and anybody may have changed the config.
         The line is not synced: no object that matters is reachable only from a reflog.
         """
         path = f"{self.git_dir}/logs/{os.fsdecode(ref)}"

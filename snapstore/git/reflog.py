@@ -1,6 +1,7 @@
 """Reflogs in git's format: former values of a ref stay reachable for a while.
 
-git itself honors these reflogs too.
+git itself honors these reflogs too. Lines are read and formatted by dulwich, but its `expire_reflog` rewrites a file in
+place, so that a kill would leave half of it (test_gc.py).
 """
 
 from __future__ import annotations

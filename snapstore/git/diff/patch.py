@@ -1,4 +1,7 @@
-"""Line counts and patches of one file, as git prints them."""
+"""Line counts and patches of one file, as git prints them.
+
+dulwich.patch compares lines with difflib: see `edit_script` (test_line_differences.py, test_git_records.py).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Two ways to pack: the git program, or Python code where git is not installed.
 
-git is faster and makes smaller packs.
+git is faster and makes smaller packs. dulwich's own packing holds whole blobs in memory, and limits no chain of deltas.
+So without git, only the single deltas are dulwich's (test_gc.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Remove every object that is not reachable from given roots.
 
 All reachable objects are written to new packs, and everything else is removed. Borrowed and kept packs are removed too,
-since they hold whatever the user's own repository holds.
+since they hold whatever the user's own repository holds. No gc of git or dulwich does that (test_forget_byhand.py).
 
 A purge has two parts. `prepare` writes the new packs, in a folder that nobody reads. Everything that can fail, such as
 a full disk or a damaged object, fails there, and nothing has changed. `run` makes the new packs visible and removes the

@@ -1,6 +1,8 @@
 """Put all reachable objects into one pack, and remove unreachable ones (gc).
 
-A turn must not wait for gc, so most of the work happens without the store's lock. Nothing is lost, because:
+A turn must not wait for gc, so most of the work happens without the store's lock. git's own gc and dulwich's know
+nothing of that lock, and dulwich's removes kept packs as well (test_gc.py, test_keeping_kills.py). Nothing is lost,
+because:
 
 1. `survey`, under the lock, lists the packs, the loose objects and the roots (the objects that refs point to).
 2. `build`, without the lock, writes a new, not yet visible pack of everything reachable from the roots. Turns continue

@@ -2,7 +2,7 @@
 
 Nothing is changed in place. New trees and commits are written next to the old ones, and refs move to them (through the
 journal, by the caller). Then the purge (git/maintenance/purge.py) removes everything that is no longer reachable, so
-that no trace of the old content is left.
+that no trace of the old content is left (test_forget.py).
 """
 
 from __future__ import annotations

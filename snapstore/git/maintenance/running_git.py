@@ -1,7 +1,7 @@
 """Detect git processes at work in a repository.
 
 `git gc` and `git repack` ignore snapstore's locks. Such a process keeps the old packs open while it runs, and copies
-their objects into a new pack even if the old packs have been removed meanwhile.
+their objects into a new pack even if the old packs have been removed meanwhile (test_forget_byhand.py).
 """
 
 from __future__ import annotations

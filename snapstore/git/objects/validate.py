@@ -2,7 +2,7 @@
 
 The rules are as strict as for objects that snapstore writes. A name that some file system treats as `.git`, a mode that
 is neither file, folder nor link, or a duplicate entry attacks whoever checks out the tree, with any tool. So such a
-tree is refused.
+tree is refused (test_incoming_hostile.py).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 git fetches into a folder next to the store's packs, where neither snapstore nor git looks for objects. git proves that
 every object matches its id. This module requires every tree, commit and tag to be one that snapstore itself would
 write, and checks every link. Only `accept` moves the packs into the store, durable and complete. Until then, and after
-a kill at any moment, the store is unchanged, and the next run removes the leftovers.
+a kill at any moment, the store is unchanged, and the next run removes the leftovers (test_incoming_hostile.py).
 """
 
 from __future__ import annotations
