@@ -80,7 +80,8 @@ def replace(store: StoreHandle) -> list[RemoteResult]:
         try:
             _Replacing(store, remote, rewritten_ids.read(store), reach).run()
             with store.changing():
-                store.journal.carry_out([], rewritten_ids.told(store, remote.name), what=f"forgetting on {remote.name}")
+                done = rewritten_ids.marked_done(store, remote.name)
+                store.journal.carry_out([], done, what=f"forgetting on {remote.name}")
         except SnapstoreError as error:
             reach.error = f"{error.message} {error.hint}"
             reach.left = ["everything that was pushed", CLONES]

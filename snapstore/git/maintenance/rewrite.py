@@ -31,9 +31,9 @@ class RefChange(Change, Protocol):
 
     def filtered(self, tree: bytes) -> bytes: ...
 
-    def takes(self, blob: bytes) -> bool: ...
+    def drops_blob(self, blob: bytes) -> bool: ...
 
-    def said(self, text: bytes) -> bytes: ...
+    def redact_text(self, text: bytes) -> bytes: ...
 
 
 class Finder:
@@ -129,7 +129,7 @@ class Rewrite:
         if kind == TREE:
             return change.filtered(oid)
         if kind == BLOB:
-            return None if change.takes(oid) else oid
+            return None if change.drops_blob(oid) else oid
         if kind != TAG:
             return oid
         data = self._shadow.objects.read(oid)[1]
@@ -138,7 +138,7 @@ class Rewrite:
         new = self.ref(bytes.fromhex(target[7:47].decode()), change)
         if new is None:
             return None
-        made = b"object " + new.hex().encode() + b"\n" + fields + gap + change.said(text)
+        made = b"object " + new.hex().encode() + b"\n" + fields + gap + change.redact_text(text)
         return oid if made == data else self._writer.add(TAG, made)
 
 

@@ -31,17 +31,20 @@ _NO_BLOB = bytes(20)  # an id that no file has
 
 
 class Capture:
-    """The state of the disk, in objects that are written but not yet visible."""
+    """The state of the disk, in objects that are written but not yet visible.
 
-    def __init__(self, store: StoreHandle, *, forget: bool = False) -> None:
+    With `hash_only`, content is hashed and nothing is written.
+    """
+
+    def __init__(self, store: StoreHandle, *, hash_only: bool = False) -> None:
         self._store = store
         self._trees = store.shadow.trees
         store.shadow.objects.refresh()
         store.shadow.trees.start()
-        self.writer = HashOnlyWriter() if forget else store.shadow.objects.writer()
+        self.writer = HashOnlyWriter() if hash_only else store.shadow.objects.writer()
         self.held = ReachableObjects(store)
-        self._only_looks = forget
-        self._blobs = Blobs(store.root, self.writer, None if forget else self.held)
+        self._hash_only = hash_only
+        self._blobs = Blobs(store.root, self.writer, None if hash_only else self.held)
         self._policy = store.policy
         self.disk: bytes | None = None  # the tree of the whole disk, as far as it is known
         self.found = Found()
@@ -49,9 +52,9 @@ class Capture:
     def scan(self, reference: bytes | None, at_least: int = 0) -> bytes:
         """Scan the whole root and return the tree of the disk.
 
-        `reference` is the tree to start from if the cache is lost: the session's own, so that files it tracks stay
-        tracked. A cache that knows of fewer scans than `at_least` has lost the scan that the turn began with, and with
-        it the knowledge of what was visible then. Such a cache is dropped.
+        `reference` is the session's own tree. A scan without a cache starts from it, so that the session's files stay
+        tracked. A cache with fewer scans than `at_least` has lost the scan at the start of the turn, and so does not
+        tell what was visible then. Such a cache is dropped.
         """
         store, cache = self._store, self._store.cache
         cache.load()
@@ -59,7 +62,7 @@ class Capture:
             cache.drop()
             cache.load()
         self.held.trust(reference)
-        if cache.coverage is not None and not self._only_looks and not self.held.has_tree(cache.tree):
+        if cache.coverage is not None and not self._hash_only and not self.held.has_tree(cache.tree):
             self._read_again(reference)
         if cache.coverage is None and reference is not None:
             cache.seed(reference, self._trees.walk(reference))
@@ -71,22 +74,22 @@ class Capture:
                 borrow = Borrow(repo, store.root, home)
             except NotBorrowable:
                 pass
-        # Files that the session has and the cache lacks: a move restored them, and ignore rules may hide them by now.
+        # Files that the session has and the cache lacks: a move restored them, and ignore rules may hide them now.
         unseen: dict[bytes, Entry] = {}
         if reference not in (None, cache.tree):
             assert reference is not None
             unseen = {path: new for path, old, new in self._trees.diff(cache.tree, reference) if old is None and new}
         try:
             return self._scan(repo, home, borrow, unseen)
-        except NotBorrowable:  # known only after linking was tried: read everything instead
+        except NotBorrowable:  # only trying to link shows this; read everything instead
             return self._scan(repo, home, None, unseen)
 
     def _read_again(self, reference: bytes | None) -> None:
         """Reset cache entries whose blobs no ref is known to hold.
 
-        No ref is known to lead to the cache's tree, so its objects may be about to be removed. Whatever the tree has
-        beyond the reference is read and stored again. The case is rare: the tree is that of a branch or of the disk's
-        own ref, unless somebody removed these refs.
+        No ref is known to lead to the cache's tree, so its objects may be removed at any moment. Whatever that tree has
+        beyond the reference is read and stored again. This is rare: usually a branch or the disk's own ref leads to the
+        tree, unless somebody removed these refs.
         """
         cache = self._store.cache
         try:
@@ -122,10 +125,10 @@ class Capture:
         )
         with collector_paused():  # every row is a new tuple; searching them for cycles takes a fifth of the time
             self.found = scan.run()
-        for told in (self.found.newly_left_out, self.found.lost):
-            # Files of other programs: they change in every turn, and nobody asked for them.
-            for path in [path for path in told if self._policy.is_others(path)]:
-                del told[path]
+        for reported in (self.found.newly_left_out, self.found.lost):
+            # Files of other programs change in every turn, and users did not ask about them.
+            for path in [path for path in reported if self._policy.is_others(path)]:
+                del reported[path]
         base, changes = cache.tree, self.found.changes
         if borrow is not None:
             found = borrow.base(changes, self.found.hinted)
@@ -141,7 +144,7 @@ class Capture:
         return self.disk
 
     def _newly_tracked(self, repo: UserRepo | None, mark: tuple[int, ...] | None) -> list[bytes]:
-        """Return what the user's git tracks, if its index changed since the last scan.
+        """Return the paths that the user's git tracks, if its index changed since the scan.
 
         Tracked files are captured whatever the ignore rules say.
         """
@@ -156,10 +159,9 @@ class Capture:
         return [path[len(prefix) :] for path in paths if path.startswith(prefix)]
 
     def look(self, paths: Iterable[bytes], before: bytes) -> dict[bytes, Entry | None]:
-        """Look at named paths, whatever rules and limits say, and return their states.
+        """Return the states of named paths, regardless of ignore rules and size limits.
 
-        A folder stands for every file in it, on disk or in the tree `before`. Files that are never captured have no
-        state.
+        A folder means every file in it, on disk or in the tree `before`. Files that are never captured have no state.
         """
         states: dict[bytes, Entry | None] = {}
         for path in paths:
@@ -184,8 +186,8 @@ class Capture:
     def apply(self, states: dict[bytes, Entry | None], base: bytes, result: bytes) -> None:
         """Add the states of named paths to the known tree of the disk.
 
-        `result` is the tree that `states` make of `base`. If only one session is at work, `result` is the disk's tree
-        too, and no tree is rewritten twice.
+        `result` is `base` with `states` applied. If only one session is active, `result` is the disk's tree too, and no
+        tree is rewritten twice.
         """
         tree = self._store.cache.load_tree()
         self.held.trust(base)
@@ -232,7 +234,7 @@ class Capture:
             raise error
 
     def _is_never(self, folder: bytes, name: bytes) -> bool:
-        """Return whether a folder must never be entered."""
+        """Return whether a folder must not be entered; note the reason in `found`."""
         path = os.path.join(folder, name)[len(self._store.root.rstrip(b"/")) + 1 :]
         if self._policy.is_store(path):
             return True

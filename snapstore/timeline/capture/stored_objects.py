@@ -1,21 +1,20 @@
-"""Which objects count as stored: only those that are known to be held.
+"""Decide which objects need not be written again: those that a ref is known to hold.
 
-An object that exists may be garbage: nothing refers to it, and somebody's `git repack -a -d` that began a moment ago
-has already decided to leave it out. A turn that relied on such an object would report success, and its file would be
-unreadable afterwards. So a writer leaves an object out of its own pack only if one of these is known:
+An object that exists may be garbage: nothing refers to it, and a user's `git repack -a -d` that began a moment ago may
+already have decided to leave it out. A turn that relied on such an object would report success, and its file would be
+unreadable afterwards. So a writer leaves an object out of its own pack only in these cases:
 
-- A pack that was borrowed from the user's repository holds the object. The pack's `.keep` existed before the pack was
-  visible. Only snapstore's own gc removes the `.keep`, under the store's lock, after checking what refers to the pack's
-  objects.
-- A ref held the object all the time: the object is in the tree of a commit that a ref of the store leads to, at the
+- A pack borrowed from the user's repository holds the object. The pack's `.keep` existed before the pack was visible.
+  Only snapstore's own gc removes the `.keep`, under the store's lock, after checking what refers to the pack's objects.
+- A ref has held the object all the time: the object is in the tree of a commit that a ref of the store leads to, at the
   same path, or in the tree of the disk as last recorded.
 
-An object that cannot be shown cheaply to be held is stored again. The copy costs some bytes, which gc frees, and is
-made only if a file gets content that it had long ago or that another file has. The usual case needs no search: an
-unchanged file is in the tree that is being built on, and new content is nowhere.
+Any other object is stored again. The copy costs some bytes, which gc frees, and is made only if a file gets content
+that it had long ago or that another file has. The usual case needs no search: an unchanged file is in the tree that is
+being built on, and new content is nowhere.
 
 Snapstore's own commands remove refs under the store's lock, and this code runs under the same lock. So an object that
-was held when asked about stays held until the new refs are in place.
+is held now stays held until the new refs are in place.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ _FAR = 1024  # the same for a large file or a whole tree
 
 
 class ReachableObjects:
-    """The objects known to be held, for one change. Ask under the store's lock."""
+    """Tells which objects refs hold, during one change. Call under the store's lock."""
 
     def __init__(self, store: StoreHandle) -> None:
         self._store = store
         self._shadow = store.shadow
-        self._known: set[bytes] = {EMPTY_TREE}  # trees
-        self._found: list[bytes] = []  # trees of commits, as far as the walk has come
+        self._known: set[bytes] = {EMPTY_TREE}  # trees that a ref leads to
+        self._found: list[bytes] = []  # the same trees in the order of the walk, as far as it has come
         self._walk: Iterator[bytes] | None = None
         self._disk: set[bytes] | None = None
 
@@ -55,7 +54,7 @@ class ReachableObjects:
         return tree in self._known or any(found == tree for found in self._trees(_FAR))
 
     def has(self, path: bytes, oid: bytes, *, large: bool = False) -> bool:
-        """Return whether a file's blob can be left out of the pack."""
+        """Return whether a file's blob is held and can be left out of the pack."""
         objects = self._shadow.objects
         if objects.is_borrowed(oid):
             return True
@@ -77,7 +76,7 @@ class ReachableObjects:
         return entry is not None and entry[1] == oid
 
     def _on_disk(self, oid: bytes) -> bool:
-        """Return whether a file of the disk's tree has this blob: one moved or copied."""
+        """Return whether any file on disk has this blob, such as one moved or copied."""
         if self._disk is None:
             cache = self._store.cache
             known = cache.coverage is not None and self.has_tree(cache.tree)

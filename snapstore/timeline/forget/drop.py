@@ -1,4 +1,4 @@
-"""Changes by which `git.maintenance.rewrite` drops paths or a turn from history."""
+"""Drop paths or a turn from history, as changes for `git.maintenance.rewrite`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from snapstore.git.repository import Shadow
 
 EMPTY_BLOB = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
 _LETTERS = (b"A ", b"M ", b"D ", b"T ")
-_REPEATS = ("revert", "apply", "restore")  # kinds of nodes whose subject names the turn they repeat or revert
-_TOLD = re.compile(r"([Rr]evert|[Aa]pply) turn \d+\b")
-_FROM = re.compile(r"( from) turn \d+$")
+_REPEATS = ("revert", "apply", "restore")  # kinds of nodes whose subject names another turn
+_NAMES_TURN = re.compile(r"([Rr]evert|[Aa]pply) turn \d+\b")
+_FROM_TURN = re.compile(r"( from) turn \d+$")
 
 
 class DropPaths:
     """Drops paths from every tree.
 
-    Call `look` with every tree first: a message also names paths of other commits.
+    Call `collect` with every tree first, because a message can name paths of other commits.
     """
 
     def __init__(self, shadow: Shadow, writer: PackWriter, matches: Callable[[bytes, bool], bool]) -> None:
@@ -38,7 +38,8 @@ class DropPaths:
         self.blobs: dict[bytes, bytes] = {}  # the content of the dropped paths: each blob, and one path of it
         self._listed: set[bytes] = set()
 
-    def look(self, trees: Iterable[bytes]) -> None:
+    def collect(self, trees: Iterable[bytes]) -> None:
+        """Find the paths to drop in all these trees, and their blobs."""
         for tree in trees:
             for path in self._finder.paths(tree):
                 entry = self._trees.file(tree, path)
@@ -61,6 +62,7 @@ class DropPaths:
         return self.filtered(tree)
 
     def filtered(self, tree: bytes) -> bytes:
+        """Return the tree without the dropped paths."""
         new = self._new.get(tree)
         if new is None:
             gone: dict[bytes, Entry | None] = dict.fromkeys(self._finder.paths(tree))
@@ -74,15 +76,15 @@ class DropPaths:
             kept = [line for line in listed if not (line[:2] in _LETTERS and line[2:] in self._listed)]
             if kept != listed:
                 paragraphs[-2:-1] = [b"\n".join(kept)] if kept else []
-        told, gap, trailers = b"\n\n".join(paragraphs).rpartition(b"\n\n")
+        body, gap, trailers = b"\n\n".join(paragraphs).rpartition(b"\n\n")
         if not trailers.startswith(TRAILER.encode()):
-            return self.said(told + gap + trailers)
-        return self.said(told) + gap + trailers
+            return self.redact_text(body + gap + trailers)
+        return self.redact_text(body) + gap + trailers
 
-    def takes(self, blob: bytes) -> bool:
+    def drops_blob(self, blob: bytes) -> bool:
         return blob in self.blobs and blob != EMPTY_BLOB
 
-    def said(self, text: bytes) -> bytes:
+    def redact_text(self, text: bytes) -> bytes:
         return self.scrub(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
@@ -109,8 +111,9 @@ class DropTurn:
         changes = list(self._trees.diff(shadow.commit(self.parent).tree, commit.tree))
         self.old: dict[bytes, Entry | None] = {path: old for path, old, _ in changes}
         self.left: dict[bytes, Entry | None] = {path: new for path, _, new in changes}
+        # By commit after the turn: the files that are still as the turn left them.
         self._still: dict[bytes, frozenset[bytes]] = {turn: frozenset(self.old)}
-        self._steps: dict[bytes, int | None] = {turn: 0}
+        self._distances: dict[bytes, int | None] = {turn: 0}
 
     @property
     def paths(self) -> set[bytes]:
@@ -120,6 +123,7 @@ class DropTurn:
         return commit == self.turn
 
     def comes_after(self, commit: bytes) -> bool:
+        """Return whether a rewritten commit descends from the turn."""
         return commit in self._still and commit != self.turn
 
     def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes:
@@ -133,13 +137,13 @@ class DropTurn:
         return self._back(tree, still)
 
     def filtered(self, tree: bytes) -> bytes:
-        """Return a tree that belongs to no commit without the turn's changes."""
+        """Return the tree without the turn's changes, for a tree that belongs to no commit."""
         return self._back(tree, {path for path, left in self.left.items() if self._trees.file(tree, path) == left})
 
-    def takes(self, blob: bytes) -> bool:
+    def drops_blob(self, blob: bytes) -> bool:
         return False
 
-    def said(self, text: bytes) -> bytes:
+    def redact_text(self, text: bytes) -> bytes:
         return text
 
     def _back(self, tree: bytes, paths: Iterable[bytes]) -> bytes:
@@ -161,31 +165,32 @@ class DropTurn:
             above = above.rpartition(b"/")[0]
         return True
 
-    def staying(self, commits: Iterable[bytes]) -> set[bytes]:
-        """Return files from the turn that later commits still contain.
+    def surviving_files(self, commits: Iterable[bytes]) -> set[bytes]:
+        """Return files with content from the turn that later commits still have.
 
-        Such a file was applied or restored, or has another name. Call after all commits were rewritten.
+        Somebody applied or restored such a file, or it has another name. Call after all commits were rewritten.
         """
         before: list[bytes] = []
         after: list[bytes] = []
-        above = self._above()
+        above = self._ancestors()
         for commit in commits:
             if commit != self.turn:
                 (before if commit in above else after).append(commit)
-        brought = {entry[1] for entry in self.left.values() if entry is not None} - {EMPTY_BLOB}
+        new = {entry[1] for entry in self.left.values() if entry is not None} - {EMPTY_BLOB}
         known: set[bytes] = set()
-        finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in brought)
+        finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in new)
         for commit in before:
             tree = self._shadow.commit(commit).tree
             known.update(entry[1] for path in finder.paths(tree) if (entry := self._trees.file(tree, path)) is not None)
-        brought -= known
+        new -= known
         found: set[bytes] = set()
-        finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in brought)
+        finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in new)
         for commit in after:
             found.update(set(finder.paths(self._shadow.commit(commit).tree)) - self._still.get(commit, frozenset()))
         return found
 
-    def _above(self) -> set[bytes]:
+    def _ancestors(self) -> set[bytes]:
+        """Return the commits before the turn."""
         found: set[bytes] = set()
         waiting = [self.parent]
         while waiting:
@@ -195,24 +200,25 @@ class DropTurn:
                 waiting += self._shadow.commit(at).parents
         return found
 
-    def steps(self, commit: bytes) -> int | None:
-        """Return the distance of a node from the turn along what nodes revert or repeat.
+    def distance(self, commit: bytes) -> int | None:
+        """Return how many reverts, applies or restores lead from a node to the turn.
 
-        A revert of the turn has distance 1, and a revert of this revert has 2. An unrelated node has None.
+        A revert of the turn has distance 1, and a revert of that revert has 2. An unrelated node has None.
         """
         way: list[bytes] = []
         at: bytes | None = commit
-        while at is not None and at not in self._steps:
+        while at is not None and at not in self._distances:
             way.append(at)
-            self._steps[at] = None  # also ends a cycle
-            at = self._of(at)
-        found = self._steps[at] if at is not None else None
+            self._distances[at] = None  # also ends a cycle
+            at = self._target(at)
+        found = self._distances[at] if at is not None else None
         for one in reversed(way):
             found = found + 1 if found is not None else None
-            self._steps[one] = found
+            self._distances[one] = found
         return found
 
-    def _of(self, commit: bytes) -> bytes | None:
+    def _target(self, commit: bytes) -> bytes | None:
+        """Return the commit that a node reverts, applies or restores from."""
         if self._shadow.commit(commit).kind not in _REPEATS:
             return None
         try:
@@ -221,26 +227,26 @@ class DropTurn:
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def retold(self, commit: bytes, text: str) -> str:
-        """Return the subject of a node or its operation without the prompt of the turn."""
+    def reworded(self, commit: bytes, text: str) -> str:
+        """Return the subject of a node or operation without the forgotten turn's prompt."""
         try:
-            steps = self.steps(commit)
-        except Corrupt:  # the node is long gone: only the wording is left to decide by
+            distance = self.distance(commit)
+        except Corrupt:  # the node is gone, so only its subject can tell
             subject = self._shadow.commit(self.turn).subject
-            steps = 1 if _TOLD.match(text) and text.endswith(f": {subject}") else None
-        if not steps:
+            distance = 1 if _NAMES_TURN.match(text) and text.endswith(f": {subject}") else None
+        if not distance:
             return text
-        parts = text.split(": ", steps - 1)
-        if len(parts) < steps:
+        parts = text.split(": ", distance - 1)
+        if len(parts) < distance:
             return text
-        told = _TOLD.match(parts[-1])
-        parts[-1] = f"{told[1]} a forgotten turn" if told else _FROM.sub(r"\1 a forgotten turn", parts[-1])
+        match = _NAMES_TURN.match(parts[-1])
+        parts[-1] = f"{match[1]} a forgotten turn" if match else _FROM_TURN.sub(r"\1 a forgotten turn", parts[-1])
         return ": ".join(parts)
 
     def message(self, commit: bytes, text: bytes) -> bytes:
-        if self.steps(commit):
+        if self.distance(commit):
             subject, newline, rest = text.partition(b"\n")
-            text = self.retold(commit, subject.decode("utf-8", "replace")).encode() + newline + rest
+            text = self.reworded(commit, subject.decode("utf-8", "replace")).encode() + newline + rest
         if self.number is None or not self.comes_after(commit):
             return text
         number = self._shadow.commit(commit).number("Turn")

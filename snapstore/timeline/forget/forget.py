@@ -1,10 +1,9 @@
-"""Forgetting of files or a turn: rewrite history, and purge the old objects.
+"""Forget files or a turn: rewrite history and purge the old objects.
 
 One change through the journal moves every ref and every document of the store to the new commits. The last part of the
-change is the purge, which leaves only what refs reach, in new packs. These packs are made before the journal is
-written, because making them takes space and time and may fail. A kill before the journal is complete leaves the old
-store. After that point the next command of any kind finishes the change, purge included. So nobody ever sees a state in
-between.
+change is the purge, which keeps only what refs reach, in new packs. These packs are made before the journal is written,
+because making them takes space and time and may fail. A kill before the journal is complete leaves the old store. After
+that point the next snapstore command finishes the change, purge included. So nobody ever sees a state in between.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from snapstore.store.state import encode
 from snapstore.timeline.forget import rewritten_ids
 from snapstore.timeline.forget.drop import DropPaths, DropTurn
 from snapstore.timeline.forget.path_selection import PathSelection
-from snapstore.timeline.forget.redaction import scrub_of
+from snapstore.timeline.forget.redaction import redactor_for
 from snapstore.timeline.forget.remap import Remapping
 from snapstore.timeline.forget.report import Forgotten
 from snapstore.timeline.maintenance import manual_git
@@ -42,19 +41,17 @@ from snapstore.worktree.scan.stat_cache import YOUNG, FileStat, FolderStat
 
 PURGE = "purge"
 WHAT = "forgetting"
-# These refs say who shares, not what was recorded.
-_NOT_HISTORY = (MACHINES, STORES, NOTES)
-# What a server had at the last look; a later look fetches this again.
+_NOT_HISTORY = (MACHINES, STORES, NOTES)  # refs that say who shares, and notes, which are rewritten separately
 _QUICK = 1 << 25  # bytes that can be packed while other processes wait for the lock
-_GIVES_WAY = 3  # times that other processes may go first
+_UNLOCKED_ATTEMPTS = 3  # attempts that make packs without the lock
 
 
-class _Overtaken(Busy):
+class _StoreChanged(Busy):
     """The store changed while packs were made; the attempt starts over."""
 
 
 class Forget:
-    """One run of forget; nothing is visible before the journal's `carry_out`."""
+    """Forgets files or a turn. Nothing changes before the journal's `carry_out`."""
 
     def __init__(self, store: StoreHandle, progress: Callable[[int], None] | None = None) -> None:
         self._store = store
@@ -77,69 +74,71 @@ class Forget:
         other names.
         """
         names, patterns = list(names), list(patterns)
-        return self._tried(lambda: self._paths(PathSelection(names, patterns), patterns, copies, recapture, dry_run))
+        selection = PathSelection(names, patterns)
+        return self._with_retries(lambda: self._paths(selection, patterns, copies, recapture, dry_run))
 
     def _paths(
-        self, meant: PathSelection, patterns: Iterable[str], copies: bool, recapture: bool, dry_run: bool
+        self, selection: PathSelection, patterns: Iterable[str], copies: bool, recapture: bool, dry_run: bool
     ) -> Forgotten:
-        with self._alone(dry_run) as writer:
+        with self._exclusive(dry_run) as writer:
             trees = self._all_trees()
-            change = DropPaths(self._shadow, writer, meant.matches)
-            change.look(trees)
+            change = DropPaths(self._shadow, writer, selection.matches)
+            change.collect(trees)
             if not change.paths:
                 raise Unknown(
-                    f"nothing that was recorded is {meant}",
-                    "Paths are as `snapstore log --stat` shows them, from the root; patterns as in .gitignore.",
+                    f"no recorded file matches {selection}",
+                    "Give paths from the root, as `snapstore log --stat` shows them, or patterns as in .gitignore.",
                 )
             others = change.copies()
             while copies and others:
-                meant = PathSelection([*meant.names, *sorted(others)], patterns)
-                change = DropPaths(self._shadow, writer, meant.matches)
-                change.look(trees)
+                selection = PathSelection([*selection.names, *sorted(others)], patterns)
+                change = DropPaths(self._shadow, writer, selection.matches)
+                change.collect(trees)
                 others = change.copies()
             forgotten = Forgotten()
-            scrub, forgotten.unsearched = scrub_of(self._store, meant, change)
+            scrub, forgotten.unsearched = redactor_for(self._store, selection, change)
             change.scrub = scrub.message
             forgotten.paths, forgotten.copies = sorted(change.paths), sorted(others)
             forgotten.versions = len(change.blobs)
-            forgotten.never = [] if recapture else meant.new_patterns(self._store.header.never_capture)
-            self._run(forgotten, writer, change, Remapping(self._store, scrub=scrub, gone=meant.matches), dry_run)
+            forgotten.never = [] if recapture else selection.new_patterns(self._store.header.never_capture)
+            remapping = Remapping(self._store, scrub=scrub, is_forgotten=selection.matches)
+            self._run(forgotten, writer, change, remapping, dry_run)
         return forgotten
 
     def turn(self, commit: bytes, *, dry_run: bool = False) -> Forgotten:
         """Forget one turn as if it had never happened; later turns keep their own changes."""
-        return self._tried(lambda: self._turn(commit, dry_run))
+        return self._with_retries(lambda: self._turn(commit, dry_run))
 
     def _turn(self, commit: bytes, dry_run: bool) -> Forgotten:
-        with self._alone(dry_run) as writer:
+        with self._exclusive(dry_run) as writer:
             change = DropTurn(self._shadow, writer, commit)
             forgotten = Forgotten()
             forgotten.turn, forgotten.paths = commit, sorted(change.paths)
             forgotten.versions = sum(1 for entry in change.left.values() if entry is not None)
             forgotten.on_disk = self._on_disk(change)
-            self._run(forgotten, writer, change, Remapping(self._store, without=change), dry_run)
+            self._run(forgotten, writer, change, Remapping(self._store, drop_turn=change), dry_run)
         return forgotten
 
     # The run itself.
 
-    def _tried(self, work: Callable[[], Forgotten]) -> Forgotten:
+    def _with_retries(self, work: Callable[[], Forgotten]) -> Forgotten:
         """Run `work`, and start over if another process recorded something meanwhile.
 
-        Other processes go first, but only `_GIVES_WAY` times. After that the run keeps the lock.
+        After `_UNLOCKED_ATTEMPTS` attempts, the last one keeps the lock while it makes packs.
         """
-        for _ in range(_GIVES_WAY):
+        for _ in range(_UNLOCKED_ATTEMPTS):
             try:
                 return work()
-            except _Overtaken:
+            except _StoreChanged:
                 continue
         self._keeps_lock = True
         return work()
 
     @contextmanager
-    def _alone(self, dry_run: bool) -> Iterator[PackWriter]:
-        """Hold off other changes, and yield a writer; refuse while a turn is open.
+    def _exclusive(self, dry_run: bool) -> Iterator[PackWriter]:
+        """Lock the store and yield a writer; refuse while a turn is open.
 
-        A gc must not run at the same time: it would bring back objects that it saw earlier.
+        A gc must not run at the same time, because it would write forgotten objects again.
         """
         store = self._store
         with Repack(self._shadow.objects, older_than=0.0, packing=pack_builder.without_git), store.changing():
@@ -147,7 +146,7 @@ class Forget:
             if turns:
                 raise Busy(
                     f"a turn is open in session {turns[0].session}",
-                    "Nothing was forgotten. End it first, or `snapstore turn cancel`.",
+                    "Nothing was forgotten. End the turn first, or cancel it with `snapstore turn cancel`.",
                     session=turns[0].session,
                 )
             refuse_writers(self._shadow.objects)
@@ -183,9 +182,9 @@ class Forget:
         return {name: oid for name, oid in found.items() if not name.startswith((*_NOT_HISTORY, REMOTES))}
 
     def _tips(self) -> tuple[list[bytes], list[bytes]]:
-        """Return the commits and trees that refs and HEAD lead to; users may detach HEAD."""
+        """Return the commits and trees that refs and HEAD lead to."""
         found: dict[bytes, list[bytes]] = {COMMIT: [], TREE: [], BLOB: []}
-        head = self._shadow.refs.value("HEAD")
+        head = self._shadow.refs.value("HEAD")  # an id if a user detached it
         for oid in dict.fromkeys([*self._refs().values(), *([head] if isinstance(head, bytes) else [])]):
             kind, at = peel(self._shadow, oid)
             found[kind].append(at)
@@ -206,7 +205,7 @@ class Forget:
         rewrite = Rewrite(self._shadow, writer, change)
         rewrite.commits(self._tips()[0])
         if isinstance(change, DropTurn):
-            forgotten.copies = sorted(change.staying(rewrite.new))
+            forgotten.copies = sorted(change.surviving_files(rewrite.new))
         remapping.learn(rewrite.new, rewrite.dropped)
         moves = self._ref_moves(rewrite, change)
         forgotten.lost_refs = [name for name, _, new in moves if new is None]
@@ -224,7 +223,7 @@ class Forget:
         forgotten.refs = len(moves)
         forgotten.new = {old: new for old, new in rewrite.new.items() if old != new}
         forgotten.dry_run = dry_run
-        files |= rewritten_ids.after(self._store, forgotten.new, forgotten.turn)
+        files |= rewritten_ids.updated(self._store, forgotten.new, forgotten.turn)
         header = self._store.header
         known = header.never_capture, header.config
         if forgotten.never:
@@ -249,14 +248,14 @@ class Forget:
                 self._store.log(f"after forgetting: {type(error).__name__}: {error}")
 
     def _prepare(self, roots: set[bytes]) -> None:
-        """Make the new packs, with the lock released if making them takes long."""
+        """Make the new packs; release the lock meanwhile if that may take long."""
         store, objects = self._store, self._shadow.objects
         before = self._recorded()
         quick = sum(pack.size() for pack in objects.packs()) <= _QUICK
         with nullcontext() if quick or self._keeps_lock else store.lock.released():
             _purge(store).prepare(roots)
         if store.journal.pending() or self._recorded() != before:
-            raise _Overtaken("something was recorded in this store while the new packs were made")
+            raise _StoreChanged("something was recorded in this store while the new packs were made")
         refuse_writers(objects)
 
     def _recorded(self) -> tuple[object, ...]:
@@ -296,7 +295,7 @@ class Forget:
     ) -> tuple[tuple[bytes, dict[bytes, FileStat], dict[bytes, FolderStat], dict[str, object]] | None, list[RefMove]]:
         """Return the stat cache without forgotten content, and the move of its ref.
 
-        A file that a forgotten turn left is marked to be read again.
+        A file that the forgotten turn wrote is marked to be read again.
         """
         cache = self._store.cache
         cache.load()
@@ -329,8 +328,8 @@ class Forget:
             text = config.change(self._store, {"never_capture": patterns})
         except config.TooLarge as error:
             error.hint = (
-                f"Nothing was forgotten: {len(never):,} names are to be added to never_capture. Forget a folder or a "
-                "pattern instead; or remove the files and say `--recapture`."
+                f"Nothing was forgotten: {len(never):,} names would have to be added to never_capture. Forget a folder "
+                "or a pattern instead, or remove the files and add `--recapture`."
             )
             raise
         if keep:
@@ -341,9 +340,12 @@ class Forget:
 
 
 def follow_up(store: StoreHandle, what: str) -> None:
-    """Finish a forget that the journal holds; the next process may repeat it."""
+    """Purge old objects after a forget; safe to repeat if the process is killed."""
     if what != PURGE:
-        raise Failed(f"an unfinished change wants {what!r}, which this snapstore does not know", "Update snapstore.")
+        raise Failed(
+            f"an unfinished change ends with the step {what!r}, which this version of snapstore does not have",
+            "Update snapstore, then run the command again.",
+        )
     git_dir = store.shadow.git_dir
     for name in ("logs", "ORIG_HEAD", "FETCH_HEAD"):
         path = f"{git_dir}/{name}"

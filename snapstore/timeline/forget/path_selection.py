@@ -29,18 +29,19 @@ class PathSelection:
         return self._never.matches(path, is_dir)
 
     def spelled(self) -> list[str]:
+        """Return the selection as patterns for `never_capture`."""
         return [*(pattern_of(name) for name in self.names), *self._patterns]
 
     def new_patterns(self, known: list[str]) -> list[str]:
-        """Return the patterns to add to `never_capture`; refuse an unprintable name.
+        """Return the patterns to add to `never_capture`.
 
-        `never_capture` is lines of text and cannot hold such a name.
+        Refuse an unprintable name, because `never_capture` consists of lines of text.
         """
         for name in self.names:
             if not os.fsdecode(name).isprintable():
                 raise Usage(
                     f"{quote(name)} cannot be written into never_capture, so the next turn would record it again",
-                    "Forget its folder or a pattern, remove the file first and say `--recapture`, or rename it.",
+                    "Forget its folder or a pattern, rename the file, or remove the file and add `--recapture`.",
                 )
         return [pattern for pattern in dict.fromkeys(self.spelled()) if pattern not in known]
 

@@ -1,8 +1,7 @@
-"""Updates whatever names commits outside of history when they get new ids.
+"""Replace old commit ids in records, conversations and operations after a rewrite.
 
-These are the records, conversations and operations. Only the store's own documents are read. Afterwards each document
-names the replacement of the commit it named before. A dropped commit is replaced by its parent, and in a conversation
-by the turn before it.
+Only the store's own documents are read. A commit that was dropped is replaced by its parent, and in a conversation by
+the turn before it.
 """
 
 from __future__ import annotations
@@ -35,21 +34,24 @@ _ID = re.compile(r"[0-9a-f]{40}").fullmatch
 
 
 class Remapping:
-    """One change of ids; `scrub` redacts texts, and `gone` accepts forgotten paths."""
+    """Applies one change of commit ids to everything outside of history.
+
+    `scrub` redacts texts, `is_forgotten` tells which paths are being forgotten, and `drop_turn` is set if a turn is.
+    """
 
     def __init__(
         self,
         store: StoreHandle,
         *,
         scrub: Redactor | None = None,
-        gone: Callable[[bytes], bool] | None = None,
-        without: DropTurn | None = None,
+        is_forgotten: Callable[[bytes], bool] | None = None,
+        drop_turn: DropTurn | None = None,
     ) -> None:
         self._store = store
         self._shadow = store.shadow
         self._scrub = scrub
-        self._gone = gone
-        self._without = without
+        self._is_forgotten = is_forgotten
+        self._drop_turn = drop_turn
         self._new: dict[bytes, bytes] = {}
         self._dropped: set[bytes] = set()
         self._lines: dict[bytes, bytes] = {}  # the redacted raw lines per commit
@@ -71,15 +73,14 @@ class Remapping:
         seconds = max(0, int(self._store.clock()))
         moves: list[RefMove] = []
         total = 0
-        # The records first: their lines are redacted together with them, because the call that a line answers may
-        # identify it.
+        # Records come first: lines are redacted together with their record, because the tool call in the record may
+        # show which file a line is about.
         for ref, old in tips.items():
             if old is not None:
                 lines = trees[gitnotes.TRANSCRIPTS] if ref == gitnotes.REF else None
                 made, changed = self._notes(writer, trees[ref], lines)
                 total += changed if ref == gitnotes.REF else 0
-                # Always a new commit, even for an unchanged tree: the current commit may have ancestors with forgotten
-                # content.
+                # Always a new commit, even for an unchanged tree: the old one's ancestors may have forgotten content.
                 new = shadow.notes_commit(writer, made, seconds)
                 moves += [(ref, old, new)] if new != old else []
         return total, [*moves, *self._other_notes(writer)]
@@ -87,7 +88,7 @@ class Remapping:
     def _notes(self, writer: PackWriter, tree: bytes, transcripts: bytes | None) -> tuple[bytes, int]:
         """Rewrite a notes tree under the new commit ids.
 
-        For a tree of records, `transcripts` is the tree with their raw lines. For a tree of transcripts, it is None.
+        `transcripts` is the tree with the raw lines of these records, or None if `tree` itself holds raw lines.
         """
         entries: dict[bytes, Entry | None] = {}
         changed = 0
@@ -144,11 +145,11 @@ class Remapping:
                 made = self._scrub.record(record, data)
             else:
                 made, self._lines[commit] = self._scrubbed(writer, raw_lines.put_back(record, lines))
-        without = self._without
-        if without is not None and without.steps(commit):
-            made = self._retold(without, commit, made)
+        drop_turn = self._drop_turn
+        if drop_turn is not None and drop_turn.distance(commit):
+            made = self._reworded(drop_turn, commit, made)
         made = {key: self._id(value) if isinstance(value, str) else value for key, value in made.items()}
-        if without is not None and without.comes_after(commit):
+        if drop_turn is not None and drop_turn.comes_after(commit):
             made["turn"] = self._number(made.get("turn"))
         return blob if made == record else writer.add(BLOB, json.dumps(made).encode())
 
@@ -157,24 +158,24 @@ class Remapping:
         assert self._scrub is not None
         made = self._scrub.record(record, json.dumps(record).encode())
         ends = any(line.endswith("\n") for line in record[raw_lines.LINES])
-        # A line that was written again may have lost its line end, and the last line of a text may have had none.
+        # A redacted line may have lost its newline, and the last line of a text may never have had one.
         lines = [line if not ends or line.endswith("\n") else f"{line}\n" for line in made[raw_lines.LINES]]
         rest, text = raw_lines.take_out({**made, raw_lines.LINES: lines})
         assert text is not None
         return rest, writer.add(BLOB, text)
 
     def _transcript(self, writer: PackWriter, blob: bytes) -> bytes:
-        """Redact raw lines without a record, which somebody removed."""
+        """Redact raw lines whose record was removed by hand."""
         if self._scrub is None:
             return blob
         text = self._shadow.objects.read_kind(blob, BLOB)
         record = raw_lines.put_back({}, text)
         return self._scrubbed(writer, record)[1] if record[raw_lines.LINES] else blob
 
-    def _retold(self, without: DropTurn, commit: bytes, record: dict[str, Any]) -> dict[str, Any]:
-        made = {key: value for key, value in record.items() if key != "of" or without.steps(commit) != 1}
+    def _reworded(self, drop_turn: DropTurn, commit: bytes, record: dict[str, Any]) -> dict[str, Any]:
+        made = {key: value for key, value in record.items() if key != "of" or drop_turn.distance(commit) != 1}
         if isinstance(made.get("prompt"), str):
-            made["prompt"] = without.retold(commit, made["prompt"])
+            made["prompt"] = drop_turn.reworded(commit, made["prompt"])
         return made
 
     def _plain(self, data: bytes) -> bytes:
@@ -183,16 +184,16 @@ class Remapping:
         return self._scrub.message(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _number(self, turn: Any) -> Any:
-        """Return a turn's number on a line that has one turn less."""
-        lost = self._without.number if self._without is not None else None
+        """Return the turn number after one earlier turn was dropped."""
+        lost = self._drop_turn.number if self._drop_turn is not None else None
         return turn - 1 if isinstance(turn, int) and lost is not None and turn > lost else turn
 
     # Refs.
 
     def cursors(self, moves: list[RefMove]) -> list[RefMove]:
-        """Return moves that make a cursor at the new tip of its branch follow the branch.
+        """Return moves that attach cursors to their branch if they are at its new tip.
 
-        Such a move replaces the cursor's move in `moves`.
+        Each replaces the cursor's own move in `moves`.
         """
         refs = self._shadow.refs
         more: list[RefMove] = []
@@ -230,7 +231,7 @@ class Remapping:
 
         The function returns None for a description that is the prompt of a forgotten turn.
         """
-        dropped = {title_of(prompt) for prompt in self._dropped_prompts()} if self._without is not None else set()
+        dropped = {title_of(prompt) for prompt in self._dropped_prompts()} if self._drop_turn is not None else set()
 
         def change(text: str) -> str | None:
             if title_of(text) in dropped:
@@ -258,8 +259,8 @@ class Remapping:
             before = encode(known)
             if known.fork_commit:
                 commit = bytes.fromhex(known.fork_commit)
-                if self._without is not None and (commit in self._dropped or self._without.comes_after(commit)):
-                    lost = self._without.number
+                if self._drop_turn is not None and (commit in self._dropped or self._drop_turn.comes_after(commit)):
+                    lost = self._drop_turn.number
                     if known.fork_turn is not None and lost is not None and known.fork_turn >= lost:
                         known.fork_turn -= 1
                 known.fork_commit = self._turn(known.fork_commit) or None
@@ -272,7 +273,7 @@ class Remapping:
         """Redact a conversation's title, which is often its first prompt."""
         if title and self._scrub is not None:
             title = self._scrub.message(title)
-        return None if title and self._without is not None and title in self._dropped_prompts() else title
+        return None if title and self._drop_turn is not None and title in self._dropped_prompts() else title
 
     def _dropped_prompts(self) -> set[str]:
         found: set[str] = set()
@@ -298,10 +299,10 @@ class Remapping:
 
     def _operation(self, operation: Operation) -> None:
         ends = (operation.from_, operation.to)
-        lost = self._without is not None and any(end and self._is_lost(str(end.get("commit"))) for end in ends)
+        lost = self._drop_turn is not None and any(end and self._is_lost(str(end.get("commit"))) for end in ends)
         made = str((operation.to or {}).get("commit"))
-        if self._without is not None and operation.kind in ("revert", "apply", "restore") and _ID(made):
-            operation.what = self._without.retold(bytes.fromhex(made), operation.what)
+        if self._drop_turn is not None and operation.kind in ("revert", "apply", "restore") and _ID(made):
+            operation.what = self._drop_turn.reworded(bytes.fromhex(made), operation.what)
         operation.from_, operation.to = self._mapped(operation.from_), self._mapped(operation.to)
         operation.arguments = [self._mapped(word) for word in operation.arguments]
         if self._scrub is not None:
@@ -311,17 +312,17 @@ class Remapping:
             (name, *(self._new.get(value, value) if isinstance(value, bytes) else value for value in (old, new)))  # type: ignore[misc]
             for name, old, new in operation.refs
         ]
-        gone = self._gone
-        if gone is not None:
-            operation.files = [step for step in operation.files if not gone(step[0])]
-        if lost:  # the operation went to or from the forgotten turn: there is nothing to go back to
+        is_forgotten = self._is_forgotten
+        if is_forgotten is not None:
+            operation.files = [step for step in operation.files if not is_forgotten(step[0])]
+        if lost:  # the operation moved to or from the forgotten turn, so its file changes cannot be undone
             operation.files = [step for step in operation.files if not self._was_changed(step[0])]
 
     def _is_lost(self, commit: str) -> bool:
         return bool(_ID(commit)) and bytes.fromhex(commit) in self._dropped
 
     def _was_changed(self, path: bytes) -> bool:
-        return self._without is not None and path in self._without.old
+        return self._drop_turn is not None and path in self._drop_turn.old
 
     def _mapped(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -338,29 +339,29 @@ class Remapping:
         return text
 
     def _turn(self, text: str) -> str:
-        """Return the new id of a conversation's turn, or of the turn before a dropped one."""
+        """Return the new id of a conversation's turn; for a dropped turn, of the one before."""
         if not text or not _ID(text):
             return text
         oid: bytes | None = bytes.fromhex(text)
         try:
-            while oid is not None and oid in self._dropped | self._untold(oid, text):
+            while oid is not None and oid in self._dropped | self._skipped(oid, text):
                 parents = self._shadow.commit(oid).parents
                 oid = parents[0] if parents else None
         except Corrupt:
             return text
         return "" if oid is None else self._new.get(oid, oid).hex()
 
-    def _untold(self, oid: bytes, text: str) -> set[bytes]:
-        """Return `oid` as a set if it is a node to skip on the way up from a dropped turn.
+    def _skipped(self, oid: bytes, text: str) -> set[bytes]:
+        """Return `{oid}` if the search for the turn before a dropped one must skip this node.
 
-        Nodes that are no turns are skipped.
+        Nodes that are not turns are skipped.
         """
         is_turn = self._shadow.commit(oid).trailers.get("Kind") == "turn"
         return set() if is_turn or oid.hex() == text else {oid}
 
 
 class _NotesChange:
-    """How `git.maintenance.rewrite` changes a commit of notes."""
+    """The change that `git.maintenance.rewrite` makes to a commit of notes."""
 
     def __init__(self, remapping: Remapping, writer: PackWriter) -> None:
         self._remapping = remapping

@@ -43,8 +43,8 @@ def read(store: StoreHandle) -> RewrittenIds:
     return store.documents.read(RewrittenIds, FILE) or RewrittenIds()
 
 
-def after(store: StoreHandle, new: Mapping[bytes, bytes], turn: bytes | None) -> dict[str, bytes | None]:
-    """Return the document after commits get new ids, to be written in the same change."""
+def updated(store: StoreHandle, new: Mapping[bytes, bytes], turn: bytes | None) -> dict[str, bytes | None]:
+    """Return the document with new ids added, to be written in the same change."""
     known = read(store)
     moved = {old.hex(): now.hex() for old, now in new.items()}
     commits = {old: moved.get(now, now) for old, now in known.commits.items()}
@@ -54,8 +54,8 @@ def after(store: StoreHandle, new: Mapping[bytes, bytes], turn: bytes | None) ->
     return {FILE: encode(RewrittenIds(commits={**moved, **commits}, gone=sorted(gone)))}
 
 
-def told(store: StoreHandle, remote: str) -> dict[str, bytes | None]:
-    """Return the document with `remote` marked as done."""
+def marked_done(store: StoreHandle, remote: str) -> dict[str, bytes | None]:
+    """Return the document with `remote` listed in `done`."""
     known = read(store)
     known.done = sorted({*known.done, remote})
     return {FILE: encode(known)}

@@ -1,4 +1,4 @@
-"""Resolution of a word after `forget`: a turn, a file or folder, or a pattern."""
+"""Resolve an argument of `forget`: a turn, a file or folder, or a pattern."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WILD = re.compile(r"[*?\[]").search
 
 
 def turn_of(session: RecordingSession, word: str, path: bytes | None) -> bytes | None:
-    """Return the commit that a word addresses, or None if it is no address of a turn.
+    """Return the commit of a turn's address, or None for any other word.
 
-    `path` is the word read as a file name. If that file exists too, the user has to say which one is meant.
+    `path` is the word read as a file name. If that file exists too, the user has to choose.
     """
     if not _TURN(word):
         return None
@@ -30,16 +30,16 @@ def turn_of(session: RecordingSession, word: str, path: bytes | None) -> bytes |
         return None
     if path is not None and _is_there(session, path):
         raise Usage(
-            f"{word!r} names a turn and also a file",
+            f"{word!r} is both a turn and a file",
             f"`snapstore forget ./{word}` forgets the file, `snapstore forget {found.hex()[:12]}` the turn.",
         )
     return found
 
 
 def files_of(session: RecordingSession, word: str, path: bytes, here: bytes) -> tuple[list[bytes], list[str]]:
-    """Return the names and the patterns that a word stands for.
+    """Return a word as names of files or as patterns.
 
-    The word is either an existing path or a pattern. `here` is the current folder, relative to the root.
+    A word without wildcards is a name, and so is one that exists. `here` is the current folder relative to the root.
     """
     if not path:
         raise Usage("the root itself cannot be forgotten", "Name a file or a folder in it.")

@@ -88,7 +88,7 @@ class History:
     def look_at_disk(self) -> tuple[bytes, set[bytes]]:
         """Return the disk's tree, and the files in it that may predate their first scan."""
         with self.store.changing():
-            capture = Capture(self.store, forget=True)
+            capture = Capture(self.store, hash_only=True)
             disk = capture.scan(self._shadow.commit(self.cursor).tree)
             return disk, first_seen_in(capture.found.coverage)
 
