@@ -67,7 +67,7 @@ class Store(StoreHandle):
         forget.follow_up(self, what)
 
     def after_commit(self, *, folded: bool) -> None:
-        auto.look(self, folded=folded)
+        auto.check_size(self, folded=folded)
 
 
 class Session(RecordingSession):

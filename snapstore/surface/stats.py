@@ -51,7 +51,7 @@ def read_stats(store: Store, *, check: bool = False) -> Stats:
     operations = list(Operations(store).newest_first())
     moves = [operation for operation in operations if operation.from_ is not None]
     rewound = {operation.session for operation in moves if operation.kind in _REWINDS} & set(sessions)
-    taken_back = Operations.taken_back(operations).keys() & {operation.number for operation in moves}
+    undone = Operations.undone_by(operations).keys() & {operation.number for operation in moves}
     branches = sum(len(store.shadow.refs.list(f"{HEADS}{name}/")) for name in sessions)
     return Stats(
         sessions=len(sessions),
@@ -60,8 +60,8 @@ def read_stats(store: Store, *, check: bool = False) -> Stats:
         branches=branches,
         branches_per_session=round(branches / len(sessions), 2) if sessions else 0.0,
         moves=len(moves),
-        moves_taken_back=len(taken_back),
-        taken_back_percent=round(100 * len(taken_back) / len(moves), 1) if moves else 0.0,
+        moves_taken_back=len(undone),
+        taken_back_percent=round(100 * len(undone) / len(moves), 1) if moves else 0.0,
         size_bytes=folder_size(store.folder),
         max_store_size=store.header.max_store_size,
         health=_health(store, check=check),

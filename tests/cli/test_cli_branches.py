@@ -253,7 +253,7 @@ def test_the_warning_from_fifteen_on(tree: Path) -> None:
     snap(tree, "turn", "begin", "-m", "x")
     (tree / "poem").write_text("new\n")
     assert "15 branches" in snap(tree, "turn", "end").stderr
-    assert "lists 15 branches; past 20 the oldest go to the archive" in snap(tree, "branches").stderr
+    assert "lists 15 branches; above 20 the oldest are archived" in snap(tree, "branches").stderr
     assert snap(tree, "branches", "--json").stdout.count("\n") == 1
 
 

@@ -76,7 +76,7 @@ class Failed:
             self._assert_honest(side)
             return side
         if self.stage.verb in INITS and self.done.status == faults.REFUSED and self.side == "new":
-            assert "a power cut may take it away" in self.done.error["hint"]
+            assert "a power cut may remove it" in self.done.error["hint"]
             return side
         assert side == self.side, f"it was {self.side} before the power went, and is {side}"
         self._assert_edit_stays(state)

@@ -76,7 +76,7 @@ class Months:
         self.peak = max(self.peak, folder_size(self.store.folder)) if self.dice.random() < 0.05 else self.peak
         if auto.is_due(self.store, auto._pack_sizes(self.store)):
             self.peak = max(self.peak, folder_size(self.store.folder))
-            auto.keep(self.store)
+            auto.run(self.store)
             self.collected += 1
 
 

@@ -154,7 +154,7 @@ def test_a_name_that_is_two_things_is_refused_until_it_is_said_exactly(garden: G
     garden.checkpoint("main", "3b")
     graph = garden.graph()
     for address in ("main", "main:1"):
-        with pytest.raises(Unknown, match="a branch and also a checkpoint") as caught:
+        with pytest.raises(Unknown, match="both a branch and a checkpoint") as caught:
             resolve(graph, address)
         assert "`heads/main`" in caught.value.hint
         assert "`tags/main`" in caught.value.hint

@@ -44,7 +44,7 @@ class Grove(Garden):
         return found
 
     def take_back(self, *operations: Operation) -> None:
-        moves, files, _ = self.branches.take_back(*operations)
+        moves, files, _ = self.branches.undo_operations(*operations)
         self.store.journal.carry_out(moves, files, what="taking back")
 
     def fork(self, name: str, at: str = "1") -> None:
@@ -331,7 +331,7 @@ def test_a_promoted_branch_is_main_and_the_former_one_goes_to_the_archive(wood: 
     assert wood.graph().archived == {"archive-main": tips["main"]}
     assert (wood.graph().branch, wood.graph().cursor) == ("main", wood.made["3d"])
     assert wood.state().branch == "main"
-    assert wood.branches.former(operation) == "archived branch archive-main"
+    assert wood.branches.previous_main(operation) == "archived branch archive-main"
     assert wood.branches.promote("main") is None
     assert_sound(wood)
     wood.branches.promote("main-3")
@@ -415,7 +415,7 @@ def test_every_change_can_be_taken_back_one_at_a_time_or_all_at_once(root: Path,
             states.append((wood.refs(), wood.state().branch))
         assert [operation.number for operation in done] == list(range(1, 11))
         if at_once:
-            wood.take_back(*reversed(done))
+            wood.undo_operations(*reversed(done))
         while done and not at_once:
             operation = done.pop()
             assert states.pop() == (wood.refs(), wood.state().branch)
@@ -482,7 +482,7 @@ def test_a_later_change_in_the_way_is_a_conflict(wood: Grove) -> None:
         wood.take_back(deleted)
     renamed = wood.branches.rename("main", "old")
     wood.branches.rename("old", "older")
-    with pytest.raises(Conflict, match="branch old is not there any more"):
+    with pytest.raises(Conflict, match="branch old no longer exists"):
         wood.take_back(renamed)
     pinned = wood.branches.checkpoint("pin", wood.made["1"])
     assert pinned is not None
@@ -545,7 +545,7 @@ def test_past_the_limit_the_oldest_goes_to_the_archive_with_the_turn(grove: Grov
     grove.fork("b21")
     assert len(grove.listed()) == 20
     assert grove.archived() == ["main-2"]  # main is older, but pinned
-    assert any("main-2 went to the archive" in text and "ops undo 2" in text for text in said)
+    assert any("so main-2 was archived" in text and "ops undo 2" in text for text in said)
     grove.fork("b22")
     assert grove.archived() == ["main-2", "main-3"]
     assert grove.graph().branch == "main-22"

@@ -633,7 +633,7 @@ def test_where_the_disk_would_be_full_nothing_is_begun(
     with pytest.raises(Failed, match="the disk has"):
         gc.collect(store, git=way)
     assert packs(store) == before
-    auto.keep(store)
+    auto.run(store)
     assert "the disk has" in logbook.last(f"{store.folder}/log")[-1]
     session.begin("goes on").end()
 
@@ -758,7 +758,7 @@ def test_it_does_not_where_it_was_turned_off_or_has_just_run(
     assert auto.is_due(store, auto._pack_sizes(store))
     assert not os.path.exists(f"{store.state}/kept")
     store.configure(gc_auto=None)
-    auto.keep(store)
+    auto.run(store)
     before = os.stat(f"{store.state}/kept").st_mtime_ns
     till_packs_are_put_together(session, root)
     assert auto.is_due(store, auto._pack_sizes(store))
@@ -768,7 +768,7 @@ def test_it_does_not_where_it_was_turned_off_or_has_just_run(
 def test_what_goes_wrong_by_itself_is_in_the_log(root: Path, store: Store, session: Session) -> None:
     with open(f"{store.shadow.git_dir}/config", "a") as file:
         file.write("[alias]\n\tx = y\n")
-    auto.keep(store)
+    auto.run(store)
     assert "alias.x" in logbook.last(f"{store.folder}/log")[-1]
 
 
@@ -808,9 +808,7 @@ def test_a_full_store_lets_go_of_what_it_may_and_says_what_it_cannot(root: Path,
     write(root / "noise", os.urandom(100_000))
     commit = turn(full, root, "over the limit", a="x")
     eventually(lambda: quiet(store))
-    eventually(
-        lambda: any("everything that may be pruned is gone" in text for text in logbook.last(f"{store.folder}/log"))
-    )
+    eventually(lambda: any("nothing is left to prune" in text for text in logbook.last(f"{store.folder}/log")))
     store.shadow.objects.reload()
     assert_equal(store, commit, on_disk(root))
     assert_whole(store)
@@ -821,12 +819,12 @@ def test_what_was_let_go_of_just_now_is_not_said_to_be_all(root: Path, full: Ses
     store = full.store
     store.configure(max_store_size=100_000)
     unreferenced(store, os.urandom(50_000))
-    auto.keep(store)
+    auto.run(store)
     last = logbook.last(f"{store.folder}/log")[-1]
     assert "freed within hours" in last and "set max_store_size" not in last
     age(store, 7200)
-    auto.keep(store)
-    assert "everything that may be pruned is gone" in logbook.last(f"{store.folder}/log")[-1]
+    auto.run(store)
+    assert "nothing is left to prune" in logbook.last(f"{store.folder}/log")[-1]
 
 
 def test_what_lies_beside_the_packs_counts_for_the_limit(root: Path, full: Session) -> None:
@@ -836,7 +834,7 @@ def test_what_lies_beside_the_packs_counts_for_the_limit(root: Path, full: Sessi
     store.say = said.append
     Path(store.state, "stat").write_bytes(bytes(2_000_000))
     store.configure(max_store_size=packed + 1_000_000)
-    auto.look(store, folded=False)
+    auto.check_size(store, folded=False)
     assert any("% of max_store_size" in text for text in said)
 
 

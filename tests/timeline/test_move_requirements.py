@@ -126,8 +126,8 @@ def test_the_branch_and_its_turns_are_at_hand_at_the_fork_S0_28_S1_07(root: Path
     undo(session, 2)
     prompts(session, "b2")
     graph = Graph(session.store, "s")
-    assert graph.parted("main") is not None and graph.turn_of(graph.parted("main") or b"") == 1
-    future = graph.path(graph.parted("main") or b"", graph.branches["main"])[1]
+    assert graph.fork_of("main") is not None and graph.turn_of(graph.fork_of("main") or b"") == 1
+    future = graph.path(graph.fork_of("main") or b"", graph.branches["main"])[1]
     nodes = [read_node(session.store.shadow, oid) for oid in future]
     assert [(node.turn, node.prompt) for node in nodes] == [(2, "Do t2"), (3, "Do t3")]
     assert [change.path for change in nodes[0].files] == [b"file", b"t2"]
@@ -363,8 +363,8 @@ def test_what_was_never_recorded_and_a_turn_took_away_is_named_G_30(root: Path, 
         ("large", "removed; larger than max_file_size"),
     ]
     assert session.move(session.plan_undo()).plan.notes == [
-        "turn 2 removed grown (larger than max_file_size): only what was recorded of it before comes back.",
-        "turn 2 removed large (larger than max_file_size): it cannot be brought back.",
+        "turn 2 removed grown (larger than max_file_size): only content recorded earlier can be restored.",
+        "turn 2 removed large (larger than max_file_size): it cannot be restored.",
     ]
     assert texts(root) == {"grown": "small"}
 
@@ -375,14 +375,14 @@ def test_what_only_came_into_view_in_a_turn_is_named_when_it_stays_G_30(root: Pa
     turn(session, root, "Look at it")
     turn(session, root, "Shrink it", data="small")
     assert session.move(session.plan_undo()).plan.notes == [
-        "data first became visible in turn 2, the state before is unknown: it stays as it is."
+        "data first became visible in turn 2, and the state before is unknown: it stays as it is."
     ]
     write(root / ".gitignore", "*.log\n")
     for number in range(5):
         write(root / f"{number}.log", "old")
     turn(session, root, "No rules", **{".gitignore": None})
     assert session.move(session.plan_undo()).plan.notes == [
-        "0.log, 1.log, 2.log and 2 more first became visible in turn 2, the state before is unknown: "
+        "0.log, 1.log, 2.log and 2 more first became visible in turn 2, and the state before is unknown: "
         "they stay as they are."
     ]
 
@@ -498,7 +498,8 @@ def test_nested_branches_stay_attached_when_undoing_past_their_point_G_11(root: 
         session.move(session.plan_switch(branch))
         assert texts(root) == state(*files)
     graph = Graph(session.store, "s")
-    assert [graph.turn_of(graph.parted(name) or b"") for name in ("main", "main-2", "main-3", "main-4")] == [2, 3, 3, 0]
+    names = ("main", "main-2", "main-3", "main-4")
+    assert [graph.turn_of(graph.fork_of(name) or b"") for name in names] == [2, 3, 3, 0]
 
 
 def test_a_new_line_starts_from_the_snapshot_of_its_fork_point_G_24(root: Path, session: Session) -> None:

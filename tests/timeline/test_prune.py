@@ -21,7 +21,7 @@ from snapstore.surface.records.keeping import PruneRecord
 from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.maintenance import auto, gc
 from snapstore.timeline.maintenance.auto import Pruned
-from snapstore.timeline.maintenance.prune import DAY, must_be_known
+from snapstore.timeline.maintenance.prune import DAY, refuse_unknown
 from snapstore.timeline.moves.branches import Branches
 from snapstore.timeline.moves.plan import FORCE, Policy
 
@@ -136,7 +136,7 @@ def test_a_branch_with_a_checkpoint_of_its_own_stays(grove: Grove) -> None:
     grove.branches.archive("second")
     grove.days(91)
     done = grove.prune()
-    assert (gone(done), kept(done)) == (["second"], {"first": "a checkpoint is on it"})
+    assert (gone(done), kept(done)) == (["second"], {"first": "it has a checkpoint"})
 
 
 def test_where_a_session_stands_nothing_goes(grove: Grove, root: Path) -> None:
@@ -147,9 +147,9 @@ def test_where_a_session_stands_nothing_goes(grove: Grove, root: Path) -> None:
     grove.days(91)
     done = grove.prune()
     assert gone(done) == []
-    assert kept(done) == {"first": "a session stands on one of its turns"}
+    assert kept(done) == {"first": "a session is on one of its turns"}
     refs.update("refs/snapstore/cursor/s", first, "refs/snapstore/archive/s/first")
-    assert kept(grove.prune()) == {"first": "a session stands on it"}
+    assert kept(grove.prune()) == {"first": "it is a session's current branch"}
     assert_whole(grove.store)
 
 
@@ -164,7 +164,7 @@ def test_what_an_open_turn_began_from_stays(grove: Grove) -> None:
     files.write(f"{grove.store.state}/open/t.json", encode(open_turn))
     grove.days(91)
     done = grove.prune()
-    assert (gone(done), kept(done)) == ([], {"first": "a session stands on one of its turns"})
+    assert (gone(done), kept(done)) == ([], {"first": "a session is on one of its turns"})
 
 
 def test_what_is_named_to_be_kept_stays(grove: Grove) -> None:
@@ -172,15 +172,15 @@ def test_what_is_named_to_be_kept_stays(grove: Grove) -> None:
     grove.branches.archive("second")
     grove.days(91)
     done = grove.prune(keep=["first"])
-    assert (gone(done), kept(done)) == (["second"], {"first": "you said so"})
-    assert kept(grove.prune(keep=["s/first"])) == {"first": "you said so"}
+    assert (gone(done), kept(done)) == (["second"], {"first": "--keep names it"})
+    assert kept(grove.prune(keep=["s/first"])) == {"first": "--keep names it"}
     assert gone(grove.prune(keep=["other/first"])) == ["first"]
 
 
 def test_a_name_to_be_kept_that_nothing_has_is_a_slip(grove: Grove) -> None:
-    must_be_known(grove.store, ["first", "s/first"])
+    refuse_unknown(grove.store, ["first", "s/first"])
     with pytest.raises(Usage, match="frist"):
-        must_be_known(grove.store, ["frist"])
+        refuse_unknown(grove.store, ["frist"])
 
 
 def test_what_a_remote_lacks_stays(grove: Grove) -> None:
@@ -208,7 +208,7 @@ def test_what_another_machine_owns_stays(grove: Grove) -> None:
     files.write(f"{grove.store.state}/{DOCUMENT}", encode(Owners(refs=refs)))
     grove.days(91)
     done = grove.prune()
-    assert (gone(done), kept(done)) == ([], {"first": "it is another machine's"})
+    assert (gone(done), kept(done)) == ([], {"first": "it belongs to another machine"})
 
 
 # The way back, and the end
@@ -244,7 +244,7 @@ def test_after_that_its_turns_and_conversations_are_gone_and_nothing_else(grove:
     assert not shadow.objects.contains(lost)
     assert shadow.note(kept_commit) is not None
     assert not any(name.startswith("refs/snapstore/pruned/") for name in all_refs(grove.store))
-    with pytest.raises(Conflict, match="not there any more"):
+    with pytest.raises(Conflict, match="no longer exists"):
         grove.session.plan_ops_undo(done.operations[0].number)
     assert_whole(grove.store)
     assert_equal(grove.store, grove.tips["third"], on_disk(grove.root))
@@ -272,7 +272,7 @@ def test_a_gc_that_fails_later_says_what_expired(grove: Grove, tmp_path: Path) -
     write(failing, "#!/bin/sh\nexit 1\n", executable=True)
     with pytest.raises(Failed, match="could not pack") as refused:
         gc.collect(grove.store, grace=0, git=str(failing))
-    assert "1 pruned branch, whose time was over, cannot be brought back" in refused.value.hint
+    assert "One step is done: 1 pruned branch had expired and can no longer be restored." in refused.value.hint
     with pytest.raises(Failed) as refused:
         gc.collect(grove.store, grace=0, git=str(failing))
     assert "brought back" not in refused.value.hint
@@ -314,7 +314,7 @@ def test_what_a_person_did_is_taken_back_not_what_happened_by_itself(grove: Grov
     grove.days(91)
     before = on_disk(grove.root)
     grove.move(grove.session.plan_undo(1))
-    auto.keep(grove.store)
+    auto.run(grove.store)
     assert "refs/snapstore/archive/s/first" not in all_refs(grove.store)
     plan = grove.session.plan_ops_undo()
     assert plan.arguments == [str(plan.undoes[0])] and len(plan.undoes) == 1
@@ -327,7 +327,7 @@ def test_what_was_done_to_a_pruned_branch_is_taken_back_with_its_prune(grove: Gr
     before = all_refs(grove.store)
     grove.branches.archive("first")
     grove.days(91)
-    auto.keep(grove.store)
+    auto.run(grove.store)
     plan = grove.session.plan_ops_undo()
     assert len(plan.undoes) == 2
     grove.move(plan)
@@ -458,7 +458,7 @@ def test_what_was_saved_before_moves_goes_only_where_somebody_asks_for_it(grove:
     old = forced(grove, "mine\n" * 1000)
     grove.days(91)
     young = forced(grove, "mine again")
-    auto.keep(grove.store)
+    auto.run(grove.store)
     grove.prune(older=0)
     assert {old, young} <= all_refs(grove.store).keys()
     assert [found.ref for found in grove.prune(safety=True, dry_run=True).going] == [old]
@@ -504,15 +504,15 @@ def test_it_happens_by_itself(grove: Grove) -> None:
     """S1-60, S3-27: with the gc that runs by itself, once the archived branch is older than `prune_after_days`."""
     grove.branches.archive("first")
     grove.days(89)
-    auto.keep(grove.store)
+    auto.run(grove.store)
     assert grove.names() == ["first", "main", "second", "third"]
     grove.days(2)
-    auto.keep(grove.store)
+    auto.run(grove.store)
     assert grove.names() == ["main", "second", "third"]
     grove.branches.archive("second")
     grove.store.configure(prune_after_days=0)
     grove.days(1000)
-    auto.keep(grove.store)
+    auto.run(grove.store)
     assert grove.names() == ["main", "second", "third"], "0 is never"
 
 
@@ -523,7 +523,7 @@ def test_over_its_limit_a_store_lets_go_of_pruned_branches_at_once(grove: Grove)
         os.utime(path, (1, 1))
     grove.days(91)
     grove.store.configure(max_store_size=1000)
-    auto.keep(grove.store)
+    auto.run(grove.store)
     objects = grove.store.shadow.objects
     assert not objects.contains(bytes.fromhex(grove.tips["first"]))
     assert objects.contains(bytes.fromhex(grove.tips["second"]))

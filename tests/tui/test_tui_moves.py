@@ -280,7 +280,7 @@ async def test_b_lists_renames_archives_and_switches(forked: Project) -> None:
         await press(pilot, "k", "a")
         assert "cannot be archived" in screen_text(pilot.app)  # stood on
         await press(pilot, "r", *("backspace",) * 6, *"first", "enter")
-        assert "there is a branch first already" in screen_text(pilot.app).lower()
+        assert "branch first already exists" in screen_text(pilot.app).lower()
         await press(pilot, "j", "enter")
         await asked(pilot)
         await press(pilot, "enter")

@@ -182,6 +182,6 @@ def _promote(context: Context, name: str) -> int:
         operation = found.promote(name)
         if operation is None:
             return tell(context, session, None, f"Branch {name} is the main line already.")
-        former = found.former(operation)
+        former = found.previous_main(operation)
         notes = [f"The former main is {former}."] if former else []
         return tell(context, session, operation, f"Branch {name} is now main.", *notes)

@@ -12,7 +12,7 @@ from snapstore.cli.output import size_text
 from snapstore.cli.param_types import DURATION
 from snapstore.errors import Usage
 from snapstore.store.settings import spell_duration
-from snapstore.timeline.maintenance.auto import keep
+from snapstore.timeline.maintenance.auto import run
 from snapstore.timeline.maintenance.gc import Collected, collect
 
 
@@ -42,7 +42,7 @@ def gc(context: Context, *, grace: int | None, dry_run: bool, auto: bool) -> int
     if auto:
         os.nice(10)
         with context.store() as store:
-            keep(store)
+            run(store)
         return 0
     with context.store() as store, context.progress("Packing") as progress:
         done = collect(store, grace=grace, dry_run=dry_run, progress=progress)

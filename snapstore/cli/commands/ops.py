@@ -39,7 +39,7 @@ def listed(context: Context, *, number: int | None) -> int:
         found = (one for one in Operations(store).newest_first() if mine is None or one.session == mine)
         operations = list(islice(found, limit))
         now = store.clock()
-    undone = Operations.taken_back(operations)
+    undone = Operations.undone_by(operations)
     if context.json:
         from snapstore.surface.records.moves import OperationsRecord
 

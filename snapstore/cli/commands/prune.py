@@ -11,7 +11,7 @@ from snapstore.cli.param_types import BRANCH, DURATION
 from snapstore.store.settings import spell_duration
 from snapstore.timeline.maintenance import auto
 from snapstore.timeline.maintenance.auto import Pruned
-from snapstore.timeline.maintenance.prune import DAY, Prunable, must_be_known
+from snapstore.timeline.maintenance.prune import DAY, Prunable, refuse_unknown
 
 
 @click.command()
@@ -43,7 +43,7 @@ def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str
     prune_after_days.
     """
     with context.store() as store:
-        must_be_known(store, keep)
+        refuse_unknown(store, keep)
         done = auto.prune(store, older=older, keep=keep, safety=safety, dry_run=dry_run)
         limit = store.header.prune_after_days * DAY if older is None else older
         grace, now = store.header.gc_grace, store.clock()

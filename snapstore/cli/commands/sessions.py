@@ -7,7 +7,7 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, Output, ago, first_line, safe, shorten
-from snapstore.timeline.history.agent_sessions import SessionLine, about, drawn, read_sessions
+from snapstore.timeline.history.agent_sessions import SessionLine, describe, fork_tree, read_sessions
 
 
 @click.command()
@@ -52,8 +52,8 @@ def whose(owner: dict[str, str] | None) -> str:
 
 
 def _conversations(out: Output, line: SessionLine) -> None:
-    for lead, one in drawn(line):
-        name, text = safe(one.known.id), about(one)
+    for lead, one in fork_tree(line):
+        name, text = safe(one.known.id), describe(one)
         if out.terminal:
             text = shorten(text, max(out.size()[0] - len(lead) - len(name) - 6, 12))
         painted = out.paint(name, CYAN) if one.current else name

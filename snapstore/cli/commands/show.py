@@ -13,7 +13,7 @@ from snapstore.surface.describe import FOUND_BY, calls, git_moves, listed, when,
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import Node
 from snapstore.timeline.history.patches import patched
-from snapstore.timeline.moves.caveats import beside
+from snapstore.timeline.moves.caveats import overlapping_turns
 
 
 @click.command()
@@ -104,7 +104,7 @@ def _remarks(out: Output, node: Node) -> None:
         out.line("First seen in this turn, earlier state unknown:", YELLOW)
         for path in first_seen:
             out.line(f"  {path_text(str(path))}")
-    others = beside(node)
+    others = overlapping_turns(node)
     if others:
         out.line()
         out.line(f"Meanwhile {safe(others)}: its changes may be among these files.", YELLOW)

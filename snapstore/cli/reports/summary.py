@@ -6,7 +6,7 @@ from snapstore.base.text import and_more
 from snapstore.cli.output import DIM, YELLOW, Output, files_text, path_text, safe
 from snapstore.surface.describe import change_text
 from snapstore.timeline.history.nodes import Node
-from snapstore.timeline.moves.caveats import beside
+from snapstore.timeline.moves.caveats import overlapping_turns
 
 NAMED = 3  # files named in the line itself
 LISTED = 20
@@ -30,7 +30,7 @@ def summary(out: Output, node: Node, lead: str = "") -> None:
     _list(out, lead, "left out", [f"{path_text(item['path'])} ({safe(item['why'])})" for item in node.left_out])
     first_seen = node.record.get("first_seen") or []
     _list(out, lead, "first seen, earlier state unknown", [path_text(str(path)) for path in first_seen])
-    others = beside(node)
+    others = overlapping_turns(node)
     if others:
         out.line(f"{lead}{safe(others)} meanwhile: its changes may be among these files", YELLOW)
     if node.record.get("user_git"):

@@ -201,9 +201,9 @@ class OperationsRecord(Record):
     operations: list[OperationRecord]
 
     @classmethod
-    def of(cls, operations: Iterable[Operation], taken_back: Mapping[int, int]) -> Self:
-        """List operations. `taken_back` maps an operation to the later one that undid it."""
-        return cls(operations=[OperationRecord.of(one, taken_back.get(one.number)) for one in operations])
+    def of(cls, operations: Iterable[Operation], undone_by: Mapping[int, int]) -> Self:
+        """List operations. `undone_by` maps an operation to the later one that undid it."""
+        return cls(operations=[OperationRecord.of(one, undone_by.get(one.number)) for one in operations])
 
 
 class RecoveryFileRecord(PathRecord):

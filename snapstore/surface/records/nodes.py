@@ -73,7 +73,7 @@ class FileRecord(PathRecord):
             if change.renamed_from is None:
                 found.append((change.path.split(b"/"), cls.of(change)))
                 continue
-            came, went = change.came_and_went()
+            came, went = change.split_rename()
             before = RenameRecord.of(change.renamed_from, change)
             found.append((came.path.split(b"/"), cls.of(came, renamed_from=before)))
             found.append((went.path.split(b"/"), cls.of(went, renamed_to=PlainPathRecord.of(change.path))))

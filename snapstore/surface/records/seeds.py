@@ -72,7 +72,7 @@ class UndoBranchRecord(Record):
         """Describe a branch with the turns that no other branch shares."""
         own: list[bytes] = []
         for node in graph.upwards(branch.tip):
-            if node.oid == branch.parted:
+            if node.oid == branch.fork:
                 break
             if node.turn is not None:
                 own.append(node.oid)
@@ -80,7 +80,7 @@ class UndoBranchRecord(Record):
         return cls(
             id=branch.name,
             createdAt=timestamp(branch.created),
-            branchPointTurnIndex=branch.parted_turn or 0,
+            branchPointTurnIndex=branch.fork_turn or 0,
             label=branch.label,
             turns=[ArchivedTurnRecord.of(node) for node in nodes],
             jsonlLines=[line for node in nodes for line in _texts(node.record.get("lines", []))],

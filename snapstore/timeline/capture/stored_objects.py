@@ -1,4 +1,4 @@
-"""Decide which objects need not be written again: those that a ref is known to hold.
+"""Find the objects that need not be written again, because a ref holds them.
 
 An object that exists may be garbage: nothing refers to it, and a user's `git repack -a -d` that began a moment ago may
 already have decided to leave it out. A turn that relied on such an object would report success, and its file would be

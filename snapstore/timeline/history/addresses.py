@@ -17,14 +17,7 @@ from snapstore.timeline.history.graph import Graph
 
 SHORTEST_HASH = 4
 _MOST_DIGITS = 9
-_ELSEWHERE = (
-    HEADS,
-    TAGS,
-    ARCHIVE,
-    CURSORS,
-    DELETED,
-    SAFETY,
-)
+_SEARCHED = (HEADS, TAGS, ARCHIVE, CURSORS, DELETED, SAFETY)  # refs of any session that a hash is searched below
 
 
 def resolve(graph: Graph, address: str) -> bytes:
@@ -68,14 +61,14 @@ def _by_sequence(graph: Graph, number: int) -> bytes:
     ordered = graph.by_seq()
     matches = [node.oid for node in ordered if node.seq == number]
     found = matches[0] if matches else None
-    if len(matches) > 1:  # machines number their nodes independently: prefer ours if it is clear
+    if len(matches) > 1:  # machines number their nodes independently: prefer the only one of ours
         line = {node.oid for node in graph.upwards(graph.tip) if node.seq == number}
         ours = [oid for oid in matches if oid in line] or [oid for oid in matches if not _is_foreign(graph, oid)]
         if len(ours) != 1:
             shown = ", ".join(oid.hex()[:8] for oid in matches[:4])
             raise Unknown(
-                f"#{number} is {len(matches)} nodes of session {graph.session}, made on different machines",
-                f"Say which by its hash: {shown}.",
+                f"#{number} is ambiguous: session {graph.session} has {len(matches)}, from different machines",
+                f"Give one by its hash: {shown}.",
                 address=f"#{number}",
             )
         found = ours[0]
@@ -144,8 +137,8 @@ def _own(graph: Graph, name: str) -> tuple[bytes, str | None] | None:
     checkpoint = graph.checkpoints.get(name)
     if branch and checkpoint and branch != checkpoint:
         raise Unknown(
-            f"{name!r} is a branch and also a checkpoint",
-            f"Say `heads/{name}` for the branch or `tags/{name}` for the checkpoint.",
+            f"{name!r} is both a branch and a checkpoint",
+            f"Use `heads/{name}` for the branch or `tags/{name}` for the checkpoint.",
             address=name,
         )
     if branch:
@@ -172,7 +165,7 @@ def _by_hash(graph: Graph, prefix: str) -> bytes | None:
     if len(matches) > 1:
         shown = ", ".join(oid.hex()[: len(text) + 4] for oid in matches[:4])
         raise Unknown(
-            f"{prefix} is the beginning of {len(matches)} commits", f"Give more of the hash: {shown}.", address=prefix
+            f"{prefix} is the beginning of {len(matches)} commits", f"Give more digits: {shown}.", address=prefix
         )
     return matches[0] if matches else None
 
@@ -180,7 +173,7 @@ def _by_hash(graph: Graph, prefix: str) -> bytes | None:
 def _everything(graph: Graph) -> Iterable[bytes]:
     seen = set(graph.nodes)
     refs = graph.store.shadow.refs
-    for prefix in _ELSEWHERE:
+    for prefix in _SEARCHED:
         for tip in refs.list(prefix).values():
             oid = graph.peel(tip) if tip not in seen else None
             while oid is not None and oid not in seen:

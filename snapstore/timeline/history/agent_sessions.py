@@ -1,4 +1,4 @@
-"""Sessions of a store with their agent sessions: forks and fork points."""
+"""List the sessions of a store with their agent sessions, forks and fork points."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from snapstore.store.conversations import AgentSession, Conversations
 from snapstore.store.handle import StoreHandle
 from snapstore.timeline.history.graph import Graph, GraphNode
 
-# The first turn held, the last turn in the agent session itself, and the number of messages.
+# An agent session's first turn, its last turn of its own (not inherited by a fork), and its number of messages.
 ConversationSpan = tuple[GraphNode, GraphNode | None, int]
 
 
 class Conversation:
-    """One agent session, and what was said in it."""
+    """One agent session, with its first prompt and its number of messages."""
 
     __slots__ = ("current", "first_prompt", "known", "messages", "modified")
 
-    def __init__(self, known: AgentSession, talk: ConversationSpan | None, *, current: bool) -> None:
+    def __init__(self, known: AgentSession, span: ConversationSpan | None, *, current: bool) -> None:
         self.known = known
-        self.current = current  # the one that the agent continues
-        self.first_prompt = talk[0].subject if talk else ""
-        self.modified = timestamp(talk[1].seconds) if talk and talk[1] else known.created
-        self.messages = talk[2] if talk else 0
+        self.current = current  # whether the agent continues this one
+        self.first_prompt = span[0].subject if span else ""
+        self.modified = timestamp(span[1].seconds) if span and span[1] else known.created
+        self.messages = span[2] if span else 0
 
 
 class SessionLine:
@@ -47,28 +47,28 @@ class SessionLine:
         self.owner: dict[str, str] | None = None  # the other machine that the session belongs to, if any
 
 
-def read_sessions(store: StoreHandle, spoken: TurnRecords | None = None) -> list[SessionLine]:
+def read_sessions(store: StoreHandle, records: TurnRecords | None = None) -> list[SessionLine]:
     """Return all sessions, the last active first.
 
-    A session that cannot be read is listed by its name alone. Callers that ask often keep one `spoken` and pass it.
+    A session that cannot be read is listed by its name alone. Callers that ask often pass the same `records` each time.
     """
-    spoken = spoken or TurnRecords()
+    records = records or TurnRecords()
     conversations = Conversations(store)
     known: dict[str, list[AgentSession]] = {}
     for found in conversations.agent_sessions():
         known.setdefault(found.session, []).append(found)
     if known:
         try:
-            spoken.read(store)
-        except SnapstoreError:  # a damaged record: list sessions without what was said in them
+            records.read(store)
+        except SnapstoreError:  # a damaged record: list sessions without prompts and messages
             pass
     lines = []
     for name in store.sessions():
         line = SessionLine(name)
         try:
             graph = Graph(store, name)
-            _describe(line, graph)
-            said = spoken.in_session(graph, known[name]) if name in known else {}
+            _read_line(line, graph)
+            spans = records.spans(graph, known[name]) if name in known else {}
         except SnapstoreError:
             lines.append(line)
             continue
@@ -76,12 +76,12 @@ def read_sessions(store: StoreHandle, spoken: TurnRecords | None = None) -> list
         line.agent = state.agent if state is not None else line.agent
         for one in sorted(known.get(name, []), key=lambda one: (one.created, one.id)):
             current = state is not None and state.id == one.id
-            line.conversations.append(Conversation(one, said.get(one.id), current=current))
+            line.conversations.append(Conversation(one, spans.get(one.id), current=current))
         lines.append(line)
     return sorted(lines, key=lambda line: line.last_active, reverse=True)
 
 
-def _describe(line: SessionLine, graph: Graph) -> None:
+def _read_line(line: SessionLine, graph: Graph) -> None:
     line.branch = graph.branch
     line.owner = graph.owner
     turns = [node for node in graph.upwards(graph.cursor) if node.turn is not None]
@@ -91,7 +91,7 @@ def _describe(line: SessionLine, graph: Graph) -> None:
     line.agent = next((node.agent for node in turns if node.agent), "")
 
 
-def drawn(line: SessionLine) -> Iterator[tuple[str, Conversation]]:
+def fork_tree(line: SessionLine) -> Iterator[tuple[str, Conversation]]:
     """Yield agent sessions as a tree of forks (S1-35), each with its line prefix."""
     every = line.conversations
     ids = {one.known.id for one in every}
@@ -105,33 +105,33 @@ def drawn(line: SessionLine) -> Iterator[tuple[str, Conversation]]:
         pending += [(other, inner, other is below[-1]) for other in reversed(below)]
 
 
-def about(one: Conversation) -> str:
+def describe(one: Conversation) -> str:
     """Describe a conversation: `current · forked after turn 2 · Another way`."""
-    said = ["current"] if one.current else []
+    parts = ["current"] if one.current else []
     if one.known.parent:
-        said.append(f"forked after turn {one.known.fork_turn or 0}")
+        parts.append(f"forked after turn {one.known.fork_turn or 0}")
     if one.known.title:
-        said.append(safe(first_line(one.known.title)))
-    return " · ".join(said)
+        parts.append(safe(first_line(one.known.title)))
+    return " · ".join(parts)
 
 
 class TurnRecords:
-    """Which agent session said what, according to the turns' records.
+    """The agent session of each turn, read from the turns' records.
 
-    An instance that is kept reads only the records added since its last read.
+    Reading again with the same instance reads only the records that changed.
     """
 
     def __init__(self) -> None:
         self._tree = EMPTY_TREE  # tree of the records read so far
         # By turn: the agent session, the number of replies, and whether a compaction preceded the turn.
         self._said: dict[bytes, tuple[str, int, bool]] = {}
-        self._one = Lock()
+        self._lock = Lock()
 
     def read(self, store: StoreHandle) -> None:
         shadow = store.shadow
         tip = shadow.refs.read(NOTES)
         tree = shadow.commit(tip).tree if tip is not None else EMPTY_TREE
-        with self._one:
+        with self._lock:
             for path, _, new in shadow.trees.diff(self._tree, tree):
                 name = path.replace(b"/", b"")
                 if len(name) != 40 or name.strip(b"0123456789abcdef"):
@@ -144,10 +144,10 @@ class TurnRecords:
                     self._said.pop(commit, None)
             self._tree = tree
 
-    def in_session(self, graph: Graph, known: Iterable[AgentSession]) -> dict[str, ConversationSpan]:
-        """Return what each agent session holds, by the agent's id.
+    def spans(self, graph: Graph, known: Iterable[AgentSession]) -> dict[str, ConversationSpan]:
+        """Return the turns and messages of each agent session, by the agent's id.
 
-        A fork also holds what was said on the way to its fork point (S1-16).
+        A fork includes the messages before its fork point (S1-16).
         """
         found: dict[str, ConversationSpan] = {}
         on_the_way: dict[bytes, ConversationSpan] = {}  # by node
@@ -155,8 +155,8 @@ class TurnRecords:
             before = on_the_way.get(node.parent) if node.parent is not None else None
             said = self._said.get(node.oid) if node.kind == "turn" else None
             if said is not None:
-                found[said[0]] = _longer(found.get(said[0]), node, said[1])
-                before = _longer(before, node, said[1])
+                found[said[0]] = _extended(found.get(said[0]), node, said[1])
+                before = _extended(before, node, said[1])
             if before is not None:
                 on_the_way[node.oid] = before
         for one in known:
@@ -167,7 +167,7 @@ class TurnRecords:
         return found
 
     def compaction(self, graph: Graph, oid: bytes) -> GraphNode | None:
-        """Return the last turn after a node, on the current line, after a compaction."""
+        """Return the last turn on the current line, after a node, that began with a compaction."""
         for node in graph.upwards(graph.tip):
             if node.oid == oid:
                 break
@@ -177,17 +177,17 @@ class TurnRecords:
         return None
 
 
-def _longer(talk: ConversationSpan | None, node: GraphNode, replies: int) -> ConversationSpan:
-    first, _, messages = talk or (node, None, 0)
+def _extended(span: ConversationSpan | None, node: GraphNode, replies: int) -> ConversationSpan:
+    first, _, messages = span or (node, None, 0)
     return first, node, messages + 1 + replies
 
 
 def _said(note: bytes) -> tuple[str, int, bool] | None:
-    """Parse a record; None if it is no record, since anyone can write a note."""
+    """Parse a record; None for any other note, since users can write notes with git."""
     try:
         record = json.loads(note)
-        about, replies = record["conversation"], len(record["replies"])
-        id, compacted = about["agent_session"], about.get("compacted") is True
+        conversation, replies = record["conversation"], len(record["replies"])
+        id, compacted = conversation["agent_session"], conversation.get("compacted") is True
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return (id, replies, compacted) if isinstance(id, str) else None

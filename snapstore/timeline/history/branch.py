@@ -1,4 +1,4 @@
-"""Branches as lists show them."""
+"""Describe branches for lists."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Leaf:
 class Branch(Leaf):
     """A line with a name, and the part of the line that is its own."""
 
-    __slots__ = ("created", "label", "name", "own", "owner", "parted", "parted_turn", "pinned", "state")
+    __slots__ = ("created", "fork", "fork_turn", "label", "name", "own", "owner", "pinned", "state")
 
     def __init__(self, graph: Graph, name: str, tip: bytes, state: str) -> None:
         super().__init__(graph, tip)
@@ -34,24 +34,24 @@ class Branch(Leaf):
         self.label = graph.label(name)
         self.state = state
         self.owner = graph.owner_of(name)  # the other machine that the branch belongs to, if any
-        self.parted = graph.parted(name)  # the deepest node that the branch shares with another branch
-        self.parted_turn = graph.turn_of(self.parted) if self.parted else None
-        self.own = 0  # turns after `parted`
-        self.created = self.seconds  # time of the first node after `parted`
+        self.fork = graph.fork_of(name)  # the deepest node that the branch shares with another branch
+        self.fork_turn = graph.turn_of(self.fork) if self.fork else None
+        self.own = 0  # turns after `fork`
+        self.created = self.seconds  # time of the first node after `fork`
         for node in graph.upwards(tip):
-            if node.oid == self.parted:
+            if node.oid == self.fork:
                 break
             self.own += node.turn is not None
             self.created = node.seconds
-        self.pinned = pins(graph, name)  # checkpoints on its own part: these keep the branch listed
+        self.pinned = checkpoints_on(graph, name)  # checkpoints on its own part: these keep the branch listed
 
 
-def pins(graph: Graph, branch: str) -> list[str]:
+def checkpoints_on(graph: Graph, branch: str) -> list[str]:
     """Return the checkpoints on the part of a branch that is its own."""
     found: list[str] = []
     if not graph.pinned:
         return found
-    end = graph.parted(branch)
+    end = graph.fork_of(branch)
     for node in graph.upwards(graph.branches.get(branch) or graph.archived[branch]):
         if node.oid == end:
             break

@@ -1,4 +1,4 @@
-"""A cache of a session's commits, in one file.
+"""Cache a session's commits in one file.
 
 Ten thousand commits take ten milliseconds from this file, and a quarter of a second from the packs. Commits never
 change, so the cache is never stale.
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from snapstore.base import cache_file
 from snapstore.git.objects.commits import Commit
 
-# The fields of a GraphNode, in order. No parent is b"", and a number that the commit lacks is -1.
+# The fields of a GraphNode, in order. A missing parent is b"", and a missing number is -1.
 Row = tuple[bytes, bytes, bytes, int, int, str, int, str, str]
 
-_WHAT = "graph 1"
+_FORMAT = "graph 1"
 MANY = 200  # commits to read one by one before the file is worth opening or rewriting
 
 
@@ -52,11 +52,11 @@ class CommitCache:
         if self.opened:
             return
         self.opened = True
-        self.rows = {row[0]: row for row in cache_file.read(self._path, _WHAT) or ()}
+        self.rows = {row[0]: row for row in cache_file.read(self._path, _FORMAT) or ()}
 
     def save(self, oids: Iterable[bytes]) -> None:
         """Rewrite the file with these commits, if enough of them were missing from it."""
         if len(self._fresh) < MANY:
             return
         rows = [self._fresh.get(oid) or self.rows[oid] for oid in oids]
-        cache_file.write(self._path, _WHAT, rows)
+        cache_file.write(self._path, _FORMAT, rows)

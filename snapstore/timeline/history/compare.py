@@ -1,4 +1,4 @@
-"""Two branches compared: fork point, turns of each since, differing files."""
+"""Compare two branches: fork point, turns of each since, differing files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Side:
         self.oid, branch = locate(graph, address)
         if self.oid not in graph.nodes:
             raise Usage(
-                f"{address!r} is not of session {graph.session}: the two share no turn",
+                f"{address!r} is not in session {graph.session}, so the two share no turn",
                 "`snapstore diff A B` compares any two states.",
             )
         self.branch = branch or graph.branch_of(self.oid) or ""
@@ -34,9 +34,10 @@ class Side:
         node = last and read_node(history.store.shadow, last.oid, files=False)
         replies = node.record.get("replies") if node else None
         self.prompt = node.prompt if node else ""
-        self.message = str(replies[-1]) if replies else ""  # the agent's last reply there
+        self.message = str(replies[-1]) if replies else ""  # the agent's last reply
 
-    def since(self, history: History, fork: bytes) -> None:
+    def load(self, history: History, fork: bytes) -> None:
+        """Read the turns and changes since the fork point."""
         graph, shadow = history.graph, history.store.shadow
         ours = graph.path(fork, self.oid)[1]
         self.turns = [graph.node(oid) for oid in ours if graph.node(oid).turn is not None]
@@ -50,6 +51,8 @@ class Side:
 
 
 class Comparison:
+    """Two branches with their fork point and what each changed since."""
+
     def __init__(self, history: History, a: str, b: str) -> None:
         graph = history.graph
         self.session = graph.session
@@ -59,7 +62,7 @@ class Comparison:
         turns = (node for node in graph.upwards(self.fork.oid) if node.turn is not None)
         self.fork_prompt = next((node.subject for node in turns), "")
         for side in (self.a, self.b):
-            side.since(history, self.fork.oid)
+            side.load(history, self.fork.oid)
         self._trees = [graph.node(side.oid).tree for side in (self.a, self.b)]
         self._history = history
 

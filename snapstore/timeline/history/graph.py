@@ -1,4 +1,4 @@
-"""One session's tree of turns as data: lines, forks, what is undone. Read-only.
+"""Read one session's tree of turns: lines, forks, what is undone.
 
 Commits are read on demand, so that undoing one turn costs the same after ten turns as after ten thousand. Only `nodes`
 and the members built on `nodes` read the whole tree. Nothing recurses.
@@ -21,7 +21,7 @@ from snapstore.timeline.history.turn_facts import TurnFacts
 
 
 class GraphNode:
-    """One commit, with raw ids; `turn` is None if not numbered (baseline, edits)."""
+    """One commit, with raw ids; `turn` is None for a node without a turn number."""
 
     __slots__ = ("agent", "kind", "oid", "parent", "seconds", "seq", "subject", "tree", "turn")
 
@@ -80,16 +80,16 @@ class Graph:
             self.branch = self.cursor_value.removeprefix(f"{HEADS}{session}/")
         else:
             state = store.documents.session(session)
-            self.branch = state.branch if state else self._likely()
+            self.branch = state.branch if state else self._guess_branch()
         # The tip of the current branch. If that branch is gone, the line ends at the cursor.
         self.tip = self.tip_of(self.branch) or cursor
 
     @property
     def is_elsewhere(self) -> bool:
-        """Return whether only other machines have this session: it is read at its end."""
+        """Return whether only other machines have this session, so that it has no cursor."""
         return self.cursor_value is None
 
-    def _likely(self) -> str:
+    def _guess_branch(self) -> str:
         """Guess the current branch: `main`, or the newest that leads to the cursor."""
         tips = {**self.archived, **self.branches}
         if MAIN not in tips:
@@ -128,13 +128,13 @@ class Graph:
 
     @cached_property
     def archived(self) -> dict[str, bytes]:
-        """Return the archived branches, without refs that git users set to non-commits."""
+        """Return the archived branches; skip refs that users pointed at other objects."""
         found = self._below(f"{ARCHIVE}{self.session}/")
         return {name: oid for name, oid in found.items() if self._shadow.objects.header(oid)[0] == COMMIT}
 
     @cached_property
     def checkpoints(self) -> dict[str, bytes]:
-        """Return checkpoints and their nodes, without tags of git users on non-commits."""
+        """Return checkpoints and their nodes; skip tags that users put on other objects."""
         found = {}
         for name, oid in self._below(f"{TAGS}{self.session}/").items():
             commit = self.peel(oid)
@@ -231,7 +231,7 @@ class Graph:
         return found
 
     def _meet(self, a: bytes, b: bytes) -> bytes | None:
-        """Return where two lines meet; walk both in step, so the cost is their distance."""
+        """Return where two lines meet; the cost grows with their distance only."""
         seen: tuple[set[bytes], set[bytes]] = ({a}, {b})
         ends: list[bytes | None] = [a, b]
         if a == b:
@@ -302,7 +302,7 @@ class Graph:
         return found
 
     @cached_property
-    def _homes(self) -> dict[bytes, str]:
+    def _branch_of_node(self) -> dict[bytes, str]:
         """Map each node to a branch: current, then listed, then archived, by last use."""
         found: dict[bytes, str] = {}
         current = {self.branch: self.tip} if self.branch in self.branches else {}
@@ -316,7 +316,7 @@ class Graph:
 
     def branch_of(self, oid: bytes) -> str | None:
         """Return the branch to use at a node, None if only a checkpoint or cursor has it."""
-        return self._homes.get(oid)
+        return self._branch_of_node.get(oid)
 
     @cached_property
     def _shared(self) -> dict[bytes, int]:
@@ -330,7 +330,7 @@ class Graph:
                 counts[parent] += counts[oid]
         return counts
 
-    def parted(self, branch: str) -> bytes | None:
+    def fork_of(self, branch: str) -> bytes | None:
         """Return the deepest node that a branch shares with another branch."""
         at: bytes | None = self.branches.get(branch) or self.archived.get(branch)
         while at is not None and self._shared[at] < 2:
@@ -339,9 +339,9 @@ class Graph:
 
     def label(self, branch: str) -> str:
         """Return a branch's label: "Branch from turn 5" if its name is generated."""
-        if branch == self.branch or not is_made(branch):  # commands take the current branch's name
+        if branch == self.branch or not is_generated(branch):  # commands take the current branch's name
             return branch
-        at = self.parted(branch)
+        at = self.fork_of(branch)
         return branch if at is None else f"Branch from turn {self.turn_of(at)}"
 
     # Time, across all branches.
@@ -380,7 +380,7 @@ def _node(row: Row) -> GraphNode:
     return GraphNode(oid, parent or None, tree, seq, turn if turn >= 0 else None, kind, seconds, subject, agent)
 
 
-def is_made(branch: str) -> bool:
+def is_generated(branch: str) -> bool:
     """Return whether snapstore generated a branch's name."""
     stem, _, number = branch.partition("-")
     return stem == MAIN and (branch == MAIN or (number.isdecimal() and number != "1"))

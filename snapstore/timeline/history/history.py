@@ -1,4 +1,4 @@
-"""One session's line of nodes, its addresses, and diffs of states and the disk."""
+"""Read one session's line of nodes, and compare recorded states and the disk."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class History:
         return self.look_at_disk()[0]
 
     def look_at_disk(self) -> tuple[bytes, set[bytes]]:
-        """Return the disk's tree, and the files in it that may predate their first scan."""
+        """Return the disk's tree, and its files that may be older than their first scan."""
         with self.store.changing():
             capture = Capture(self.store, hash_only=True)
             disk = capture.scan(self._shadow.commit(self.cursor).tree)
@@ -123,8 +123,8 @@ class History:
     def sides(self, change: FileChange) -> Sides | None:
         """Return a change with the content of both sides, None if no change is left.
 
-        A file that is on disk only may have changed since the comparison. The result then describes what is there now,
-        and a file that is gone counts as deleted.
+        A file that is on disk only may have changed since the comparison. Then the result describes the file as it is
+        now, and a missing file counts as deleted.
         """
         old, a, large_a = self._content(change, change.old)
         new, b, large_b = self._content(change, change.new)

@@ -1,4 +1,4 @@
-"""Nodes: commits of the tree of turns, as people and programs see them."""
+"""Read nodes: commits of the tree of turns, as people and programs see them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PathFields(TypedDict):
 
 
 # The types of the fields of a turn's record. A field of another type is ignored.
-_SHAPES: dict[str, type | tuple[type, ...]] = {
+_FIELD_TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("prompt", "started_at", "ended_at", "status", "found_by", "agent"), str),
     **dict.fromkeys(("replies", "thinking", "tool_calls", "lines", "left_out", "first_seen"), list),
     **dict.fromkeys(("empty_folders", "left_folders", "beside"), list),
@@ -37,7 +37,7 @@ _SHAPES: dict[str, type | tuple[type, ...]] = {
     "modes": dict,
     "exit_status": (int, type(None)),
 }
-_WORDS = {
+_FIELD_VALUES = {
     "status": ("done", "open", "interrupted"),
     "found_by": ("named", "watched", "scanned", "replayed"),
 }
@@ -47,7 +47,7 @@ class FileChange:
     """One file's change in a node.
 
     Counts are None for binary files, for files that are too large to compare, and if counts were not requested. A
-    renamed file is one change, R, with its former path and its total number of lines before and after.
+    renamed file is one change, R, with its previous path and its total number of lines before and after.
     """
 
     __slots__ = (
@@ -103,13 +103,13 @@ class FileChange:
     def within(self, is_wanted: Callable[[bytes], bool]) -> list[FileChange]:
         """Return the part of this change that concerns the wanted paths.
 
-        A file that was renamed into or out of these paths counts as added or deleted.
+        A file that was renamed into these paths counts as added, one renamed out of them as deleted.
         """
-        parts = self.came_and_went()
+        parts = self.split_rename()
         wanted = [part for part in parts if is_wanted(part.path)]
         return [self] if len(wanted) == len(parts) else wanted
 
-    def came_and_went(self) -> list[FileChange]:
+    def split_rename(self) -> list[FileChange]:
         """Return a rename as an addition and a deletion, any other change as it is."""
         if self.renamed_from is None:
             return [self]
@@ -218,7 +218,7 @@ def read_node(
 def _known_fields(note: bytes) -> dict[str, Any]:
     """Parse a record and drop fields of the wrong type.
 
-    Anyone can put another note on a commit.
+    Users can put other notes on a commit with git.
     """
     try:
         found = json.loads(note)
@@ -226,8 +226,10 @@ def _known_fields(note: bytes) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict):
         return {}
-    record: dict[str, Any] = {key: value for key, value in found.items() if isinstance(value, _SHAPES.get(key, object))}
-    for key, words in _WORDS.items():
+    record: dict[str, Any] = {
+        key: value for key, value in found.items() if isinstance(value, _FIELD_TYPES.get(key, object))
+    }
+    for key, words in _FIELD_VALUES.items():
         if record.get(key, words[0]) not in words:
             del record[key]
     record["left_out"] = [
@@ -328,7 +330,7 @@ _HELD_BY = (HEADS, TAGS, ARCHIVE, DELETED, PRUNED, SAFETY)
 def highest_seq(store: StoreHandle, session: str) -> int:
     """Return the highest sequence number that the session ever used, -1 for none."""
     found = -1
-    for tip in set(_held(store.shadow, session).values()):
+    for tip in set(held_refs(store.shadow, session).values()):
         try:
             found = max(found, store.shadow.commit(tip).number("Seq") or 0)
         except Corrupt:
@@ -336,7 +338,7 @@ def highest_seq(store: StoreHandle, session: str) -> int:
     return found
 
 
-def _held(shadow: Shadow, session: str) -> dict[str, bytes]:
+def held_refs(shadow: Shadow, session: str) -> dict[str, bytes]:
     return {name: oid for place in _HELD_BY for name, oid in shadow.refs.list(f"{place}{session}/").items()}
 
 

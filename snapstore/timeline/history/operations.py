@@ -25,10 +25,10 @@ RefMove = tuple[str, RefValue, RefValue]
 
 FOLDER = "ops"
 UNDO = "ops undo"  # kind of an operation that undoes others
-CLONE = "clone"  # kind of the operation that filled the folder: nothing was there before, so it is not undone
+CLONE = "clone"  # kind of the operation that filled the folder; it cannot be undone, since nothing came before
 PRUNE, AUTO_PRUNE = "prune", "auto prune"  # started by a person, and automatic
-_A_FOLDER = 1000
-_FAR_ENOUGH = 20  # operations to search: most files are restored soon after their removal
+_PER_FOLDER = 1000
+_MOST_SEARCHED = 20  # operations to search: most files are restored soon after their removal
 
 
 class Operation:
@@ -81,16 +81,16 @@ class Operation:
         self.files = list(files)  # changes of the user's files
         self.safety = safety  # ref of the commit of what was on disk before
         self.undoes = list(undoes)  # numbers of the operations that it undid
-        self.standing = list(standing)  # folders that existed, empty, before it wrote files into them
+        self.standing = list(standing)  # folders that existed, without files, before it wrote files into them
         self.modes = dict(modes or {})  # permission bits of what it removed, if not readable to all
 
     def named_modes(self) -> dict[str, int]:
-        """Return the permission bits of its files and of the folders above them."""
+        """Return the permission bits of the operation's files and the folders above them."""
         named = {part for path, _, _ in self.files for part in with_parents(path)} if self.modes else set()
         return {os.fsdecode(path): mode for path, mode in sorted(self.modes.items()) if path in named}
 
     def document(self) -> tuple[str, bytes]:
-        """Return the name and content of its state file."""
+        """Return the name and content of the operation's state file."""
         modes = self.named_modes()
         stored: dict[str, Any] = {
             "op": self.number,
@@ -112,6 +112,8 @@ class Operation:
 
 
 class Operations:
+    """Reads a store's operation log."""
+
     def __init__(self, store: StoreHandle) -> None:
         self._state = store.state
         self._refs = store.shadow.refs
@@ -150,7 +152,7 @@ class Operations:
         when it is restored.
         """
         missing, found = set(paths), dict[bytes, int]()
-        for operation in islice(self.newest_first() if missing else (), _FAR_ENOUGH):
+        for operation in islice(self.newest_first() if missing else (), _MOST_SEARCHED):
             removed = {path for path, _, new in operation.files if not is_file(new)}
             if operation.modes:
                 named = {part for path in missing & removed for part in with_parents(path)}
@@ -161,7 +163,7 @@ class Operations:
         return found
 
     @staticmethod
-    def taken_back(newest_first: Iterable[Operation]) -> dict[int, int]:
+    def undone_by(newest_first: Iterable[Operation]) -> dict[int, int]:
         """Return the undone operations, each with the operation that undid it."""
         found: dict[int, int] = {}
         for one in newest_first:
@@ -180,12 +182,12 @@ class Operations:
                     found.append(number)
         return found
 
-    def since(self, session: str, number: int | None) -> list[Operation]:
-        """Return the operations that undoing one operation undoes, newest first.
+    def to_undo(self, session: str, number: int | None) -> list[Operation]:
+        """Return the operations to undo for `ops undo NUMBER`, newest first.
 
-        Without a number, go back to the last operation that still counts. A final prune is skipped, with the earlier
-        changes of its branches. An automatic prune that nobody asked for is skipped too, unless it concerns a branch
-        that the operations to undo changed.
+        Without a number, undo the last operation that is not undone yet. A prune that gc has made final is skipped,
+        with the earlier changes of its branches. So is an automatic prune, unless it concerns a branch that the
+        operations to undo changed.
         """
         found: list[Operation] = []
         passed: list[Operation] = []
@@ -197,7 +199,7 @@ class Operations:
             if operation.kind == CLONE:
                 if operation.number == number:
                     raise Unknown(
-                        f"operation {number} filled the folder: nothing was there before it",
+                        f"operation {number} is the clone that filled the folder, so there is nothing to go back to",
                         "`snapstore goto --exact` goes to any turn.",
                     )
                 continue
@@ -206,7 +208,7 @@ class Operations:
                     raise Unknown(f"operation {number} was already undone", "`snapstore ops` lists the operations.")
                 continue
             if operation.kind == UNDO and operation.number != number:
-                cancelled.update(operation.undoes)  # an undo and what it undid cancel out: neither is on the way back
+                cancelled.update(operation.undoes)  # an undo and what it undid cancel out
                 continue
             if operation.number != number and operation.kind in (PRUNE, AUTO_PRUNE):
                 if self._is_final(operation):
@@ -215,12 +217,12 @@ class Operations:
                 if number is None and operation.kind == AUTO_PRUNE:
                     passed.append(operation)
                     continue
-            if operation.number != number and _is_settled(operation, lost):
+            if operation.number != number and _is_pruned(operation, lost):
                 lost.update((name, old) for name, old, _ in operation.refs if old is not None)
                 continue
             found.append(operation)
             if number in (None, operation.number):
-                self._must_lead_back(found)
+                self._refuse_pruned(found)
                 names = {name for one in found for name, _, _ in one.refs}
                 found += [one for one in passed if any(name in names for name, _, _ in one.refs)]
                 return sorted(found, key=lambda one: -one.number)
@@ -228,13 +230,13 @@ class Operations:
             return []
         raise Unknown(f"there is no operation {number} in session {session}", "`snapstore ops` lists them.")
 
-    def _must_lead_back(self, back: list[Operation]) -> None:
+    def _refuse_pruned(self, back: list[Operation]) -> None:
+        """Refuse if an operation started from a turn that is gone."""
         for operation in back:
             commit = (operation.from_ or {}).get("commit")
             if commit and not self._objects.contains(bytes.fromhex(commit)):
                 raise Unknown(
-                    f"operation {operation.number} ({operation.what}) left a turn that was pruned since: "
-                    "there is no way back to it",
+                    f"operation {operation.number} ({operation.what}) cannot be undone: the turn before it was pruned",
                     "`snapstore goto` goes to any turn that is left; `snapstore ops` lists what happened.",
                     op=operation.number,
                 )
@@ -284,8 +286,8 @@ def _last_place(store: StoreHandle, session: str, branch: str) -> bytes | None:
     return None
 
 
-def _is_settled(operation: Operation, lost: set[tuple[str, RefValue]]) -> bool:
-    """Return whether an operation only put branches where they were lost later."""
+def _is_pruned(operation: Operation, lost: set[tuple[str, RefValue]]) -> bool:
+    """Return whether an operation only changed branches that a final prune removed."""
     made = [(name, new) for name, _, new in operation.refs if new is not None]
     return operation.from_ is None and bool(made) and all(one in lost for one in made)
 
@@ -300,7 +302,7 @@ def _numeric(folder: str, ending: str) -> list[int]:
 
 
 def _name(number: int) -> str:
-    return f"{FOLDER}/{number // _A_FOLDER}/{number}.json"
+    return f"{FOLDER}/{number // _PER_FOLDER}/{number}.json"
 
 
 def _parse(data: dict[str, Any]) -> Operation:

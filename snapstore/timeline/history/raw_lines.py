@@ -1,8 +1,8 @@
-"""The raw lines of a turn's conversation, kept apart from its record.
+"""Store the raw lines of a turn's conversation apart from the turn's record.
 
 A record (`refs/notes/turns`) is for reading. The lines as the agent wrote them are a note of their own
 (`refs/notes/transcripts`), byte for byte, so that `git log --notes=turns` shows a turn and not a transcript. Records of
-former versions contain their lines. So do records whose lines could not be separated again in one text.
+earlier versions contain their lines. So does a record whose lines could not be told apart again in one text.
 """
 
 from __future__ import annotations

@@ -6,12 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Literal
 
+from snapstore.timeline.history.graph import Graph, GraphNode
 from snapstore.timeline.history.nodes import file_changes, read_node
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.history.graph import Graph, GraphNode
-
 
 Where = Literal["prompt", "path", "reply"]
 
@@ -67,7 +63,7 @@ def _places(graph: Graph, oid: bytes, wanted: str) -> Iterator[tuple[Where, str]
 def _may_hold(note: bytes, wanted: str) -> bool:
     """Return whether a note may match and is worth parsing.
 
-    JSON spells characters that are not plain differently.
+    JSON escapes some characters, so only a plain text can be ruled out.
     """
     plain = wanted.isascii() and wanted.isprintable() and not set(wanted) & set('"\\/')
     return not plain or wanted.encode() in note.lower() or b"\\u" in note

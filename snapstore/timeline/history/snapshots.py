@@ -1,7 +1,4 @@
-"""The states that undo can return to, in the terms of S2.
-
-There is one snapshot from before the first turn, and one after each turn.
-"""
+"""List the states that undo can return to: the first, and one after each turn."""
 
 from __future__ import annotations
 
@@ -11,10 +8,7 @@ from snapstore.timeline.history.nodes import read_node
 
 
 class TurnSnapshot:
-    """One snapshot: `snapshot_id` is the commit.
-
-    `message_index` counts the messages of the conversation so far.
-    """
+    """One snapshot: its commit, and the number of messages in the conversation so far."""
 
     __slots__ = ("message_index", "snapshot_id", "timestamp")
 

@@ -1,9 +1,8 @@
-"""A cache of what a session's turns touched and what their records hold.
+"""Cache what a session's turns touched and what their records hold.
 
 A move across twenty thousand turns asks each turn for the files it touched, and each record for what cannot be undone.
-From the packs that takes seconds, from this file a tenth of a second. The cache is only a shortcut: whatever is missing
-here is read from the store. Entries are stored under the id of a commit or record. These never change, so no entry is
-ever stale.
+From the packs that takes seconds, from this file a tenth of a second. Whatever is missing here is read from the store.
+Entries are stored under the id of a commit or record. Commits and records never change, so no entry is ever stale.
 
 Every turn appends to the file. The file is a mark followed by frames; each frame is a length, a checksum and data. The
 file is not synced. A frame torn by a crash hides the frames after it until so much is missing that the file is
@@ -26,19 +25,19 @@ from snapstore.timeline.history.commit_cache import Row
 
 Parts = tuple[dict[bytes, Row], dict[bytes, Sequence[Change]], dict[bytes, int]]
 
-MOST_TOUCHED = 64  # a turn with more files is compared again: that takes no longer than handling its files
-LONGEST_RECORD = 1 << 16  # a longer record is not parsed a second time at the end of a turn
+MOST_TOUCHED = 64  # a turn with more files is compared again, which takes no longer than handling its files
+LONGEST_RECORD = 1 << 16  # bytes; a longer record is not parsed a second time at the end of a turn
 ODD = -1  # marks a record that must be read: it holds more than replies
 
 # Fields of a record that a move acts on or reports.
-_TELLING = ("modes", "user_git", "left_out", "first_seen", "beside", "unknown", "empty_folders", "left_folders")
+_MOVE_FIELDS = ("modes", "user_git", "left_out", "first_seen", "beside", "unknown", "empty_folders", "left_folders")
 _MARK = f"snapstore turns 1 {sys.implementation.cache_tag}\n".encode()
 
 
 def turns_file(state: str, session: str) -> str:
     """Return the path of the cache file, next to `graph-SESSION`.
 
-    No session's name begins with a dash, so the names do not clash. `forget` removes all of these files.
+    No session's name begins with a dash, so the names do not clash. `forget` removes every `graph-…` file.
     """
     return f"{state}/graph--{session}"
 
@@ -139,7 +138,7 @@ def replies_in(note: bytes | None) -> int:
         return 0
     if not isinstance(record, dict):
         return 0
-    if any(record.get(field) for field in _TELLING):
+    if any(record.get(field) for field in _MOVE_FIELDS):
         return ODD
     replies = record.get("replies")
     return len(replies) if isinstance(replies, list) else 0

@@ -1,4 +1,4 @@
-"""What a move asks of every turn it passes: touched files, record contents."""
+"""Look up what a move needs of every turn: touched files and numbers of replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from snapstore.timeline.history.turn_cache import MOST_TOUCHED, TurnCache, repli
 
 
 class FactNode(Protocol):
-    """What is needed of a node of the graph."""
+    """The part of a `GraphNode` that is needed here; importing it would be a cycle."""
 
     parent: bytes | None
     tree: bytes
@@ -25,7 +25,7 @@ class FactNode(Protocol):
 class TurnFacts:
     """Facts about a session's turns, from the store, or from the cache once opened.
 
-    `node` finds a node of the session's graph, and `path` is that of the cache.
+    `node` finds a node of the session's graph, and `path` is the cache file.
     """
 
     def __init__(self, node: Callable[[bytes], FactNode], shadow: Shadow, path: str) -> None:
@@ -65,7 +65,7 @@ class TurnFacts:
 
     @cached_property
     def _records(self) -> Callable[[bytes], bytes | None]:
-        """Return a function from commit to record; very many are listed at once."""
+        """Return a function from commit to record id; with an open cache, list all at once."""
         tip = self._shadow.refs.read(notes.REF)
         if tip is None:
             return lambda oid: None

@@ -1,7 +1,7 @@
-"""Automatic maintenance: when to warn about the size, and when to prune and gc.
+"""Run maintenance automatically: warn about the size, prune, and gc.
 
-After a change only the sizes of packs are checked, and only if packs were just folded or a limit is set. The rest is
-done by a background process that no turn waits for.
+After a change only the sizes of packs are checked, and only if packs were just folded or a limit is set. A background
+process does the rest, so that no turn waits.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.timeline.maintenance.prune import Prunable
 
-# Bytes in small packs that make a gc worth it, besides half of the largest pack. So the bytes packed again over time
-# stay at a few times the bytes recorded.
+# A gc is due when small packs have grown to this many bytes and to half of the largest pack. So the bytes packed again
+# over time stay at a few times the bytes recorded.
 PAYS_FROM = 16 << 20
 MANY_LOOSE = 27  # files in one of the 256 folders of loose objects; the others have about as many
 WARN_PERCENT = 80
-_RESTS = 3600  # seconds between two automatic runs
+_INTERVAL = 3600  # seconds between two automatic runs
 _MARK = "kept"  # a state file whose age tells when the last run began
 _NEARLY_FULL = "nearly-full"  # a state file that exists while the log has the warning
-_PRESSED = 3600  # seconds of grace for objects while the store is over its limit
+_GRACE_WHEN_FULL = 3600  # seconds of grace for objects while the store is over its limit
 
 
 class Pruned:
-    """What was pruned, what stayed and why, the operations to undo, and bytes freed."""
+    """Result of a prune: what went, what stayed and why, its operations, bytes freed."""
 
     __slots__ = ("going", "operations", "size", "staying")
 
@@ -45,16 +45,16 @@ class Pruned:
         self.size = size
 
 
-def look(store: StoreHandle, *, folded: bool) -> None:
+def check_size(store: StoreHandle, *, folded: bool) -> None:
     """Warn after a change if the store is nearly full, and start a gc if one is due."""
     sizes = _pack_sizes(store)
-    full = bool(store.header.max_store_size) and _tell_how_full(store, sum(sizes) + _beside_packs(store))
-    if (full or (folded and store.header.gc_auto and is_due(store, sizes))) and _has_rested(store):
+    full = bool(store.header.max_store_size) and _warn_if_nearly_full(store, sum(sizes) + _beside_packs(store))
+    if (full or (folded and store.header.gc_auto and is_due(store, sizes))) and _interval_is_over(store):
         start(store, "gc", "--auto")
 
 
-def _tell_how_full(store: StoreHandle, total: int) -> bool:
-    """Warn if the store is nearly full, in the log only once; return if it is full."""
+def _warn_if_nearly_full(store: StoreHandle, total: int) -> bool:
+    """Warn if the store is nearly full, in the log only once; return whether it is full."""
     limit = store.header.max_store_size
     noted = f"{store.state}/{_NEARLY_FULL}"
     if total * 100 < limit * WARN_PERCENT:
@@ -83,12 +83,15 @@ def is_due(store: StoreHandle, sizes: list[int]) -> bool:
 
 def warning(store: StoreHandle, size: int) -> str:
     limit = store.header.max_store_size
-    told = f"the store takes {size_text(size)}, {size * 100 // limit} % of max_store_size"
-    return f"{told} (`snapstore du` shows what holds it, `gc` packs it, `prune` lets go of old branches)"
+    text = f"the store takes {size_text(size)}, {size * 100 // limit} % of max_store_size"
+    return (
+        f"{text} (`snapstore du` shows what uses the space, `snapstore gc` packs it, `snapstore prune` removes old "
+        "branches)"
+    )
 
 
-def keep(store: StoreHandle) -> None:
-    """Run automatic maintenance: prune what is due, then gc.
+def run(store: StoreHandle) -> None:
+    """Prune what is due, then gc, in the background process.
 
     Over the size limit, branches that were pruned earlier are deleted at once. Errors are only logged.
     """
@@ -97,20 +100,20 @@ def keep(store: StoreHandle) -> None:
 
     limit = store.header.max_store_size
     try:
-        _note_begin(store)
-        pressed = bool(limit) and folder_size(store.folder) >= limit
+        _note_start(store)
+        is_full = bool(limit) and folder_size(store.folder) >= limit
         try:
-            prune(store, by_itself=True)
-        except SnapstoreError as error:  # what stops a prune does not stop a gc
+            prune(store, automatic=True)
+        except SnapstoreError as error:  # the gc below may still work
             store.log(f"prune: {error}")
-        if pressed:
-            done = collect(store, grace=min(_PRESSED, store.header.gc_grace), pruned_grace=0, threads=1)
+        if is_full:
+            done = collect(store, grace=min(_GRACE_WHEN_FULL, store.header.gc_grace), pruned_grace=0, threads=1)
             left = folder_size(store.folder)
             if left >= limit and done.packed.waiting:
                 store.log(f"{warning(store, left)}; what was just pruned is freed within hours")
             elif left >= limit:
-                hint = "set max_store_size higher, or delete branches"
-                store.log(f"{warning(store, left)}; everything that may be pruned is gone: {hint}")
+                hint = "raise max_store_size, or delete branches"
+                store.log(f"{warning(store, left)}; nothing is left to prune: {hint}")
         elif store.header.gc_auto:
             collect(store, threads=1)
     except Busy:
@@ -126,7 +129,7 @@ def prune(
     keep: Collection[str] = (),
     safety: bool = False,
     dry_run: bool = False,
-    by_itself: bool = False,
+    automatic: bool = False,
 ) -> Pruned:
     """Prune everything that the rules in `timeline.maintenance.prune` allow."""
     from snapstore.store.disk_usage import DiskUse
@@ -150,11 +153,11 @@ def prune(
     with store.changing():
         still = {(found.ref, found.tip) for found in find()[0]}
         going = [found for found in going if (found.ref, found.tip) in still]
-        return Pruned(going, staying, rules.prune(store, going, by_itself=by_itself), size)
+        return Pruned(going, staying, rules.prune(store, going, automatic=automatic), size)
 
 
 def on_remotes(store: StoreHandle) -> Container[bytes] | None:
-    """Return the commits that every remote is known to have; None without remotes."""
+    """Return the commits that every remote is known to have, None without remotes."""
     from snapstore.timeline.maintenance.prune import ancestors
 
     names = (store.documents.optional("remotes.json") or {}).get("remotes") or {}
@@ -193,15 +196,15 @@ def _beside_packs(store: StoreHandle) -> int:
     return size
 
 
-def _has_rested(store: StoreHandle) -> bool:
+def _interval_is_over(store: StoreHandle) -> bool:
     try:
-        return abs(time.time() - os.stat(f"{store.state}/{_MARK}").st_mtime) > _RESTS
+        return abs(time.time() - os.stat(f"{store.state}/{_MARK}").st_mtime) > _INTERVAL
     except OSError:
         return True
 
 
-def _note_begin(store: StoreHandle) -> None:
-    """Note that a run begins; not synced, since at worst the next gc begins sooner."""
+def _note_start(store: StoreHandle) -> None:
+    """Note that a run starts; not synced, since at worst the next run starts sooner."""
     path = f"{store.state}/{_MARK}"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     os.utime(path)

@@ -1,4 +1,4 @@
-"""Verification of a store: every ref, reachable object and state file.
+"""Verify a store: every ref, reachable object and state file.
 
 With `read_data`, every byte of every object is verified too.
 """
@@ -20,7 +20,7 @@ from snapstore.timeline.history.operations import Operations, cursor_value
 
 
 class Problem:
-    """A fault: where it is, and the error that reported it, or the name of an error."""
+    """One fault of a store: where it is, a message, and the name of its error."""
 
     __slots__ = ("error", "message", "refusal", "where")
 
@@ -45,7 +45,7 @@ class Report:
 
 
 class Check:
-    """One check of one store; `run` returns the report and never stops at a fault."""
+    """Checks one store; `run` goes on after a fault and returns the report."""
 
     def __init__(
         self, store: StoreHandle, *, read_data: bool = False, progress: Callable[[int], None] | None = None

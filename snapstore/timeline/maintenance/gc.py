@@ -1,4 +1,4 @@
-"""Garbage collection: one pack of what is needed, and removal of leftovers."""
+"""Collect garbage: put all needed objects into one pack and remove leftovers."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def collect(
 ) -> Collected:
     """Pack the store and remove unreachable objects older than `grace` seconds.
 
-    The default of `grace` is the setting, and the age of an object is the age of its file. `git` is the program that
-    packs: by default the installed one, "" for none. `pruned_grace` is how long pruned branches can be restored; the
-    default is `grace`.
+    `grace` defaults to the setting, and the age of an object is the age of its file. `git` is the program that packs:
+    by default the installed one, "" for none. `pruned_grace` is how many seconds pruned branches can be restored, by
+    default `grace`.
     """
     grace = store.header.gc_grace if grace is None else grace
     program = shutil.which("git") if git is None else git
@@ -75,8 +75,8 @@ def collect(
                 done.packed = _collected(store, again(), done, pruned_grace, careful=tries_left < _TRIES - 1)
                 break
             except (Missing, PackRemoved, pack_builder.NotPacked):
-                # A user's git may have just removed an object that only a hint led to (see `roots`), or may have moved
-                # objects between packs while the git we started was reading them. Nothing was changed.
+                # A user's git may just have removed an object that only a hint led to (see `roots`), or moved objects
+                # between packs while the git we started was reading them. Nothing was changed.
                 if not tries_left:
                     raise
     except OSError as error:
@@ -84,14 +84,14 @@ def collect(
     except SnapstoreError as error:
         if done.expired:
             what = "1 pruned branch" if done.expired == 1 else f"{done.expired:,} pruned branches"
-            error.hint += f" Only this was: {what}, whose time was over, cannot be brought back any more."
+            error.hint += f" One step is done: {what} had expired and can no longer be restored."
         raise
     return done
 
 
 def _collected(store: StoreHandle, repack: Repack, done: Collected, pruned_grace: float, *, careful: bool) -> Result:
     with repack as work:
-        # Every turn waits while the lock is held. So the slow part runs before and is verified again under the lock.
+        # Turns wait while the lock is held. So the slow part runs before, and its result is verified under the lock.
         known = roots(store, careful=careful)
         with store.changing():
             fold.refuse_links(store.shadow.objects)
@@ -116,8 +116,8 @@ def roots(store: StoreHandle, known: Collection[bytes] = frozenset(), *, careful
     Call under the lock for a reliable answer: an interrupted change is finished then, so the journal refers to nothing.
     Objects in `known` are not looked up again.
 
-    Hints are the tree of the stat cache, reflogs and open turns. Refs usually reach the same objects. Where they do
-    not, a user's git may remove some of these objects at any moment. With `careful`, a hint counts only if everything
+    Hints are the tree of the stat cache, reflogs and open turns. Refs usually reach the same objects. An object that
+    only a hint reaches may be removed by a user's git at any moment. With `careful`, a hint counts only if everything
     it reaches is present.
     """
     refs = store.shadow.refs
@@ -132,7 +132,7 @@ def roots(store: StoreHandle, known: Collection[bytes] = frozenset(), *, careful
         turn = store.documents.open_turn(name)
         if turn is not None:
             maybe.update(_named_in([turn.before, *turn.captured_by_others]))
-    # Hints are optional: one whose object went long ago is no fault of the store.
+    # A hint whose object is gone is normal: reflogs outlive objects.
     contains = store.shadow.objects.contains
     if careful:
         return found | whole(store.shadow.objects, maybe - found)

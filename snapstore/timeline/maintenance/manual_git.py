@@ -1,6 +1,6 @@
-"""What users made in the store with git: work trees, a detached HEAD.
+"""Find what users made in the store with git: work trees, a detached HEAD.
 
-The store is an ordinary repository, so users may do that. Snapstore did not make any of it and must not lose it.
+The store is an ordinary repository, so users may work in it with git. Snapstore must not lose that work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LARGEST = 1 << 20
 
 
 def work_trees(git_dir: str) -> list[str]:
-    """Return git's folder in the store per work tree, also of removed work trees."""
+    """Return git's folders of work trees in the store, removed work trees included."""
     try:
         return sorted(entry.path for entry in os.scandir(f"{git_dir}/worktrees") if entry.is_dir())
     except FileNotFoundError:
@@ -26,7 +26,7 @@ def work_trees(git_dir: str) -> list[str]:
 
 
 def heads(git_dir: str) -> set[bytes]:
-    """Return the ids in HEAD and similar files, such as ORIG_HEAD, also of work trees."""
+    """Return the ids in HEAD, ORIG_HEAD and the like, of the store and its work trees."""
     found: set[bytes] = set()
     for folder in (git_dir, *work_trees(git_dir)):
         try:
@@ -58,8 +58,8 @@ def staged(git_dir: str) -> set[bytes]:
 def _ids_in(path: str) -> list[bytes]:
     """Return the ids in a small file; none if the file was just removed.
 
-    Then somebody removed a work tree, and what this file referred to went with it. Anything but a regular file is not
-    git's, and opening it must not block.
+    Git removes such a file together with its work tree. Anything but a regular file does not come from git, and opening
+    it must not block.
     """
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
@@ -81,29 +81,30 @@ def _ids(lines: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def refuse_work_trees(git_dir: str) -> None:
-    """Raise Busy where somebody works in the store with git.
+    """Raise Busy if somebody works in the store with git.
 
-    Staged files, a rebase under way and reflogs hold only ids. Rewriting history would remove the objects they need.
+    Staged files, a rebase in progress and reflogs hold only ids. Rewriting history would remove their objects.
     """
     program = f"git --git-dir {shlex.quote(git_dir)} worktree"
     for folder in work_trees(git_dir):
         path = _place(folder)
         if os.path.exists(path):
             raise Busy(
-                f"git has a work tree of this store in {path}, and what is staged or only there would be lost",
-                f"Nothing was forgotten. Commit there what is to stay, give it a branch (`git switch -c NAME`), then "
-                f"`{program} remove {shlex.quote(path)}`.",
+                f"git has a work tree of this store in {path}; its staged files and commits without a branch would be "
+                "lost",
+                f"Nothing was forgotten. Commit on a branch there what you want to keep (`git switch -c NAME`), then "
+                f"run `{program} remove {shlex.quote(path)}`.",
                 work_tree=path,
             )
         raise Busy(
-            f"git keeps what belonged to a work tree in {path}, which is gone",
-            f"Nothing was forgotten. `{program} prune` removes that.",
+            f"git still has data of the work tree {path}, which no longer exists",
+            f"Nothing was forgotten. `{program} prune` removes that data.",
             work_tree=path,
         )
     if os.path.lexists(f"{git_dir}/index"):
         raise Busy(
             f"somebody staged files in the store with git ({git_dir}/index), and they would be lost",
-            "Nothing was forgotten. Commit what is to stay, then remove that file.",
+            "Nothing was forgotten. Commit what you want to keep, then remove that file.",
         )
 
 
@@ -111,7 +112,7 @@ def _place(folder: str) -> str:
     """Return the path of a work tree from git's record, or its name if unreadable."""
     try:
         with open(f"{folder}/gitdir", "rb") as file:
-            said = os.fsdecode(file.read().rstrip(b"\n"))
+            link = os.fsdecode(file.read().rstrip(b"\n"))
     except OSError:
-        said = ""
-    return os.path.dirname(os.path.normpath(os.path.join(folder, said))) if said else os.path.basename(folder)
+        link = ""
+    return os.path.dirname(os.path.normpath(os.path.join(folder, link))) if link else os.path.basename(folder)

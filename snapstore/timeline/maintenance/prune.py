@@ -1,9 +1,9 @@
-"""Pruning (C18): removes archived or deleted branches that are old and not pinned.
+"""Prune archived or deleted branches that are old and not in use (C18).
 
 These are never pruned: the line of a session's cursor, the node an open turn began from, a branch with a checkpoint of
 its own, and, where there are remotes, a branch that not every remote is known to have. Safety commits from before
 forced moves are pruned only on request. A pruned branch disappears from every list at once, and `ops undo` restores it
-until the grace time of `gc` is over. Only then are its turns and their records gone for good.
+until the grace time of `gc` is over. Only then are its turns and their records deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLACES = {ARCHIVE: "archived", DELETED: "deleted", SAFETY: "safety"}
 
 
 class Prunable:
-    """A branch out of the list, or a safety commit; `kept` is why it must stay."""
+    """An archived or deleted branch, or a safety commit; `kept` is why it must stay."""
 
     __slots__ = ("kept", "name", "own", "ref", "session", "size", "state", "tip", "used")
 
@@ -38,7 +38,7 @@ class Prunable:
         self.state = PLACES[place]
         self.session, self.name = ref[len(place) :].split("/", 1)[0], ref.rpartition("/")[2]
         self.tip = tip
-        self.used = used  # the time of its last node, or when it left the list, whichever is later
+        self.used = used  # the time of its last node, or when it was archived or deleted, whichever is later
         self.own = own  # its commits that no other ref reaches
         self.kept: str | None = None
         self.size = 0  # bytes that pruning it frees
@@ -67,29 +67,29 @@ def find(
     value = store.shadow.refs.value
     listed = {name: oid for name, oid in refs.items() if name.startswith(places) and isinstance(value(name), bytes)}
     pins = {oid for name, oid in refs.items() if name.startswith(TAGS)}
-    # Checkpoints and cursors do not hold a line here: `_reason` gives them as the reason to keep the line.
+    # Checkpoints and cursors are left out here: `_reason` reports them as the reason to keep a branch.
     apart = (TAGS, CURSORS, PRUNED)
     others = [oid for name, oid in refs.items() if name not in listed and not name.startswith(apart)]
     held = ancestors(store, others, set())
-    stood_on = _stood_on(store)
+    in_use = _in_use(store)
     foreign = store.foreign().refs
-    left_at = _left_the_list(store, listed)
+    unlisted_at = _unlisted_at(store, listed)
     going: list[Prunable] = []
     staying: list[Prunable] = []
     for ref, tip in sorted(listed.items()):
         try:
             seconds = store.shadow.commit(tip).seconds
         except Corrupt:
-            continue  # not a branch of ours: somebody put it there, and `check` reports it
-        found = Prunable(ref, tip, max(seconds, left_at.get(ref, 0.0)), ancestors(store, [tip], held))
+            continue  # a ref made by hand: `check` reports it
+        found = Prunable(ref, tip, max(seconds, unlisted_at.get(ref, 0.0)), ancestors(store, [tip], held))
         if store.clock() - found.used <= limit:
             continue
-        found.kept = _reason(found, foreign, keep, pins, stood_on, on_remotes)
+        found.kept = _reason(found, foreign, keep, pins, in_use, on_remotes)
         (going if found.kept is None else staying).append(found)
     return going, staying
 
 
-def prune(store: StoreHandle, going: Iterable[Prunable], *, by_itself: bool = False) -> list[Operation]:
+def prune(store: StoreHandle, going: Iterable[Prunable], *, automatic: bool = False) -> list[Operation]:
     """Remove branches from every list, with one operation per session.
 
     Call with the result of `find` inside the same `store.changing()`; otherwise the branches may have moved meanwhile.
@@ -103,14 +103,14 @@ def prune(store: StoreHandle, going: Iterable[Prunable], *, by_itself: bool = Fa
             number = Operations(store).next_number()
             moves: list[RefMove] = []
             for found in branches:
-                moves += [(_pruned(found.ref, session, number), None, found.tip), (found.ref, found.tip, None)]
+                moves += [(_pruned_ref(found.ref, session, number), None, found.tip), (found.ref, found.tip, None)]
             names = [found.name for found in branches]
             operation = Operation(
                 number=number,
                 session=session,
-                kind=AUTO_PRUNE if by_itself else PRUNE,
+                kind=AUTO_PRUNE if automatic else PRUNE,
                 at=timestamp(store.clock()),
-                what=_in_words(branches),
+                what=_description(branches),
                 arguments=names,
                 refs=moves,
             )
@@ -120,7 +120,7 @@ def prune(store: StoreHandle, going: Iterable[Prunable], *, by_itself: bool = Fa
     return operations
 
 
-def _in_words(pruned: list[Prunable]) -> str:
+def _description(pruned: list[Prunable]) -> str:
     number = len(pruned)
     if pruned[0].state == PLACES[SAFETY]:
         return f"prune of {counted(number, 'saved state')}"
@@ -130,14 +130,14 @@ def _in_words(pruned: list[Prunable]) -> str:
 def expire(store: StoreHandle, grace: float) -> int:
     """Delete branches pruned more than `grace` seconds ago; return their number.
 
-    Their refs go, and the records of turns that nothing else reaches. `ops undo` no longer brings them back. Their
-    objects are left to gc. Call under the lock.
+    Their refs are deleted, and the records of turns that nothing else reaches, so `ops undo` can no longer restore them.
+    Their objects are left to gc. Call under the lock.
     """
     refs = store.shadow.refs
     pruned = refs.list(PRUNED)
     if not pruned:
         return 0
-    going = {name: oid for name, oid in pruned.items() if _pruned_before(store, name, store.clock() - grace)}
+    going = {name: oid for name, oid in pruned.items() if _is_expired(store, name, store.clock() - grace)}
     if not going:
         return 0
     rest = [oid for name, oid in refs.list("refs/").items() if name not in going and name not in notes.REFS]
@@ -145,15 +145,15 @@ def expire(store: StoreHandle, grace: float) -> int:
     moves: list[RefMove] = [(name, oid, None) for name, oid in going.items()]
     files: dict[str, bytes | None] = {}
     for session in {name[len(PRUNED) :].partition("/")[0] for name in going}:
-        files[f"sessions/{session}.json"] = encode(_with_floor(store, session))
+        files[f"sessions/{session}.json"] = encode(_state_with_floor(store, session))
     writer = store.shadow.objects.writer()
     try:
-        moves += _without_records(store, writer, lost)
+        moves += _drop_records(store, writer, lost)
         pack = store.shadow.objects.finish(writer)
     except BaseException:
         writer.abandon()
         raise
-    store.journal.carry_out(moves, files, what=f"forgetting of {len(going)} pruned branches")
+    store.journal.carry_out(moves, files, what=f"expiry of {counted(len(going), 'pruned branch', 'pruned branches')}")
     store.shadow.objects.release(pack)
     return len(going)
 
@@ -163,28 +163,28 @@ def _reason(
     foreign: Container[str],
     keep: Collection[str],
     pins: set[bytes],
-    stood_on: tuple[set[str], set[bytes]],
+    in_use: tuple[set[str], set[bytes]],
     on_remotes: Container[bytes] | None,
 ) -> str | None:
     """Return why a branch must stay, or None."""
-    names, nodes = stood_on
+    names, nodes = in_use
     if found.ref in foreign:
-        return "it is another machine's"
+        return "it belongs to another machine"
     if found.name in keep or f"{found.session}/{found.name}" in keep:
-        return "you said so"
+        return "--keep names it"
     if f"{found.session}/{found.name}" in names and found.state == "archived":
-        return "a session stands on it"
+        return "it is a session's current branch"
     if found.own & nodes:
-        return "a session stands on one of its turns"
+        return "a session is on one of its turns"
     if (found.own | {found.tip}) & pins:
-        return "a checkpoint is on it"
+        return "it has a checkpoint"
     if on_remotes is not None and found.tip not in on_remotes and found.state != PLACES[SAFETY]:
         return "not every remote has it"
     return None
 
 
-def _stood_on(store: StoreHandle) -> tuple[set[str], set[bytes]]:
-    """Return the branches and nodes at the cursors of sessions and under open turns."""
+def _in_use(store: StoreHandle) -> tuple[set[str], set[bytes]]:
+    """Return the current branches of sessions, and the nodes of cursors and open turns."""
     names: set[str] = set()
     nodes = set(store.shadow.refs.list(CURSORS).values())
     for session in store.sessions():
@@ -202,8 +202,8 @@ def _stood_on(store: StoreHandle) -> tuple[set[str], set[bytes]]:
     return names, nodes
 
 
-def _left_the_list(store: StoreHandle, names: Container[str]) -> dict[str, float]:
-    """Return when each ref was created, as far as the operation log tells."""
+def _unlisted_at(store: StoreHandle, names: Container[str]) -> dict[str, float]:
+    """Return when each branch was archived or deleted, as far as the log tells."""
     found: dict[str, float] = {}
     for operation in Operations(store).newest_first():
         for name, _, new in operation.refs:
@@ -231,38 +231,38 @@ def ancestors(store: StoreHandle, tips: Iterable[bytes], held: set[bytes]) -> se
     return found
 
 
-def _pruned(ref: str, session: str, number: int) -> str:
-    """Return the ref of a pruned branch until it expires.
+def _pruned_ref(ref: str, session: str, number: int) -> str:
+    """Return the ref that holds a pruned branch until it expires.
 
-    The former place is part of the name, because the same name may have been deleted twice.
+    The previous ref is part of the name, because the same name may have been deleted twice.
     """
     rest = ref.removeprefix("refs/snapstore/").split("/")
     del rest[1]  # the session
     return f"{PRUNED}{session}/{number}/{'/'.join(rest)}"
 
 
-def _pruned_before(store: StoreHandle, ref: str, moment: float) -> bool:
+def _is_expired(store: StoreHandle, ref: str, moment: float) -> bool:
     try:
         at = seconds_of(Operations(store).get(int(ref.split("/")[4])).at)
     except (SnapstoreError, ValueError, IndexError):
-        return False  # not ours, or its operation is damaged: better kept
+        return False  # a ref made by hand, or its operation is damaged: keep it
     return at is not None and at <= moment
 
 
-def _with_floor(store: StoreHandle, session: str) -> SessionState:
-    """Return the session's state, so that numbers of expired turns are never reused."""
+def _state_with_floor(store: StoreHandle, session: str) -> SessionState:
+    """Return the session's state with a floor above all numbers of expired turns."""
     state = store.documents.session(session)
     if state is None:
         try:
             branch = Graph(store, session).branch
-        except Unknown:  # the session is another machine's, or somebody removed its cursor
+        except Unknown:  # the session belongs to another machine, or somebody removed its cursor
             branch = MAIN
         state = SessionState(session=session, branch=branch, floor=-1)
     state.floor = max(state.floor, highest_seq(store, session))
     return state
 
 
-def _without_records(store: StoreHandle, writer: Any, lost: set[bytes]) -> list[RefMove]:
+def _drop_records(store: StoreHandle, writer: Any, lost: set[bytes]) -> list[RefMove]:
     shadow = store.shadow
     seconds = max(0, int(store.clock()))
     moves: list[RefMove] = []
@@ -275,8 +275,8 @@ def _without_records(store: StoreHandle, writer: Any, lost: set[bytes]) -> list[
     return moves
 
 
-def must_be_known(store: StoreHandle, names: Iterable[str]) -> None:
-    """Raise Usage for a name to keep that no branch has: it is probably a typo."""
+def refuse_unknown(store: StoreHandle, names: Iterable[str]) -> None:
+    """Refuse a name to keep that no branch has: it is probably a typo."""
     refs = store.shadow.refs.list("refs/")
     known = {name.rpartition("/")[2] for name in refs}
     known |= {f"{parts[-2]}/{parts[-1]}" for parts in (name.split("/") for name in refs)}

@@ -1,4 +1,4 @@
-"""Branches and checkpoints of one session: list, rename, archive, delete, pin.
+"""List and change one session's branches and checkpoints.
 
 Every change renames refs and is one journal entry together with its operation record, so `ops undo` can reverse it. No
 node becomes unreachable: a deleted ref moves to `refs/snapstore/deleted/<session>/<operation>/…`.
@@ -17,7 +17,7 @@ from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import highest_seq
 from snapstore.timeline.history.operations import Operation, Operations, RefMove
-from snapstore.timeline.moves.ref_changes import RefChanges, Travel
+from snapstore.timeline.moves.ref_changes import RefChanges, Rename
 from snapstore.timeline.record.session import RecordingSession
 
 Listing = list[Branch]
@@ -52,20 +52,20 @@ class Branches:
         return sorted(found, key=lambda branch: (order.index(branch.state), -branch.seq))
 
     def named(self, names: Iterable[str]) -> Listing:
-        """Return the named branches for deletion; refuse if one cannot be deleted."""
+        """Return branches by name, to be deleted; refuse if one cannot be deleted."""
         graph = self._graph()
         for name in names:
             self._own(graph, name, "deleted")
-            self._not_stood_on(graph, name, "deleted")
+            self._refuse_current(graph, name, "deleted")
         wanted = set(names)
         return [branch for branch in self.list() if branch.name in wanted]
 
     # Changes.
 
     def rename(self, old: str, new: str) -> Operation:
-        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Rename]]:
             ref = self._own(graph, old, "renamed")
-            self._free(new)
+            self._refuse_taken(new)
             return f"rename of branch {old} to {new}", [(ref, ref[: -len(old)] + new)]
 
         check_own_name(new, "branch")
@@ -82,12 +82,14 @@ class Branches:
         """
         wanted = list(dict.fromkeys(names))
 
-        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Rename]]:
             refs = [self._own(graph, name, "deleted") for name in wanted]
             for name, ref in zip(wanted, refs, strict=True):
-                self._not_stood_on(graph, name, "deleted")
+                self._refuse_current(graph, name, "deleted")
                 if tips is not None and self._refs.read(ref) != tips.get(name):
-                    raise Conflict(f"branch {name} moved meanwhile", "Look again, then run the command again.")
+                    raise Conflict(
+                        f"branch {name} has moved since you looked", "Nothing was deleted. Run the command again."
+                    )
             gone = [f"{self._place('snapstore/deleted', str(number))}/{name}" for name in wanted]
             what = f"delete of branch {wanted[0]}" if len(wanted) == 1 else f"delete of {len(wanted)} branches"
             return what, zip(refs, gone, strict=True)
@@ -99,7 +101,7 @@ class Branches:
     def matching(
         self, *, older_seconds: float | None = None, merged_into: str | None = None, archived: bool = False
     ) -> tuple[Listing, Listing]:
-        """Return branches that match the filters: those to delete, those to keep.
+        """Return the branches that match the filters, as those to delete and those to keep.
 
         A branch matches if it passes every given filter: last used more than `older_seconds` ago; tip on the line of
         `merged_into`. The current branch, branches with checkpoints and branches of other machines are kept.
@@ -122,25 +124,27 @@ class Branches:
         return going, kept
 
     def archive(self, name: str) -> Operation:
-        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Rename]]:
             ref = self._own(graph, name, "archived")
             if name not in graph.branches:
-                raise Usage(f"branch {name} is in the archive already", f"`snapstore branch unarchive {name}`.")
-            self._not_stood_on(graph, name, "archived")
+                raise Usage(
+                    f"branch {name} is already archived", f"`snapstore branch unarchive {name}` lists it again."
+                )
+            self._refuse_current(graph, name, "archived")
             return f"archive of branch {name}", [(ref, self._place("snapstore/archive", name))]
 
         return self._change("branch archive", [name], change)
 
     def unarchive(self, name: str, *, force: bool = False) -> Operation:
-        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Rename]]:
             ref = self._own(graph, name, "listed")
             if name in graph.branches:
-                raise Usage(f"branch {name} is listed already", "`snapstore branches` shows it.")
+                raise Usage(f"branch {name} is not archived", "`snapstore branches` shows it.")
             limit = self._store.header.max_branches
             count = sum(graph.owner_of(name) is None for name in graph.branches)
             if limit and count >= limit and not force:
                 raise Usage(
-                    f"session {self._session} lists {count} branches already, and {limit} is the limit",
+                    f"session {self._session} already lists {count} branches, and {limit} is the limit",
                     "Archive or delete one first, or add --force.",
                 )
             return f"unarchive of branch {name}", [(ref, self._place("heads", name))]
@@ -150,27 +154,27 @@ class Branches:
     def promote(self, name: str) -> Operation | None:
         """Make a branch the canonical line `main` (C19); None if it is `main` already.
 
-        The former `main` becomes `archive-main` (`archive-main-2`, …) in the archive. Only names change: no node and no
-        file changes, and the cursor stays on its node. A former `main` that is the current branch stays listed, because
-        the current branch cannot be archived.
+        The previous `main` becomes `archive-main` (`archive-main-2`, …) in the archive. Only names change: no node and
+        no file changes, and the cursor stays on its node. A previous `main` that is the current branch stays listed,
+        because the current branch cannot be archived.
         """
 
-        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
-            travels = [(self._own(graph, name, "promoted"), self._place("heads", MAIN))]
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Rename]]:
+            renames = [(self._own(graph, name, "promoted"), self._place("heads", MAIN))]
             if name != MAIN and (MAIN in graph.branches or MAIN in graph.archived):
                 place = "heads" if graph.branch == MAIN else "snapstore/archive"
-                spare = self._place(place, self._spare(f"archive-{MAIN}"))
-                travels.insert(0, (self._own(graph, MAIN, "replaced"), spare))
-            return f"promotion of branch {name} to {MAIN}", travels
+                spare = self._place(place, self._unused_name(f"archive-{MAIN}"))
+                renames.insert(0, (self._own(graph, MAIN, "replaced"), spare))
+            return f"promotion of branch {name} to {MAIN}", renames
 
         if name == MAIN and self._refs.read(self._place("heads", MAIN)):
             return None
         return self._change("branch promote", [name], change)
 
-    def former(self, operation: Operation) -> str | None:
-        """Return in words where a promotion moved the former `main`."""
-        travels = dict(classify_moves(operation.refs)[0])
-        found = travels.get(self._place("heads", MAIN)) or travels.get(self._place("snapstore/archive", MAIN))
+    def previous_main(self, operation: Operation) -> str | None:
+        """Return a text for the branch that a promotion made of the previous `main`."""
+        renames = dict(classify_moves(operation.refs)[0])
+        found = renames.get(self._place("heads", MAIN)) or renames.get(self._place("snapstore/archive", MAIN))
         return _in_words(found) if found else None
 
     def checkpoint(self, name: str, oid: bytes, *, force: bool = False) -> Operation | None:
@@ -180,28 +184,28 @@ class Branches:
             if self._refs.read(ref) == oid:
                 return None
 
-        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Rename]]:
             if oid not in graph.nodes:
                 raise Usage(
-                    f"{oid.hex()[:8]} is not a node of session {self._session}", "Name its session with --session NAME."
+                    f"{oid.hex()[:8]} is not a node of session {self._session}", "Add the right --session NAME."
                 )
             if self._refs.read(ref) is None:
-                self._free(name)
+                self._refuse_taken(name)
                 return f"checkpoint {name}", []
-            self._not_foreign(graph, ref, f"checkpoint {name}", "moved")
+            self._refuse_foreign(graph, ref, f"checkpoint {name}", "moved")
             if not force:
-                raise Usage(f"there is a checkpoint {name} already", "--force moves it here.")
+                raise Usage(f"checkpoint {name} already exists", "Add --force to move it here.")
             return f"move of checkpoint {name}", [(ref, self._deleted_checkpoint(number, name))]
 
         return self._change("checkpoint", [name, oid.hex()], change, {ref: oid})
 
     def delete_checkpoint(self, name: str) -> Operation:
-        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Rename]]:
             if self._refs.read(self._place("tags", name)) is None:
                 names = ", ".join(graph.checkpoints) or "none"
                 hint = did_you_mean(similar(name, graph.checkpoints), f"Checkpoints here: {names}.")
                 raise Unknown(f"there is no checkpoint {name!r}", hint, checkpoint=name)
-            self._not_foreign(graph, self._place("tags", name), f"checkpoint {name}", "deleted")
+            self._refuse_foreign(graph, self._place("tags", name), f"checkpoint {name}", "deleted")
             return f"delete of checkpoint {name}", [(self._place("tags", name), self._deleted_checkpoint(number, name))]
 
         check_name(name, "checkpoint")
@@ -211,16 +215,16 @@ class Branches:
         self,
         kind: str,
         arguments: Iterable[str],
-        change: Callable[[Graph, int], tuple[str, Iterable[Travel]]],
+        change: Callable[[Graph, int], tuple[str, Iterable[Rename]]],
         made: Mapping[str, bytes] | None = None,
     ) -> Operation:
         store = self._store
         with store.changing():
             graph = self._graph()
             number = Operations(store).next_number()
-            what, travels = change(graph, number)
-            arranged = RefChanges(self._refs, self._session, graph.branch)
-            arranged.travel(travels, made or {})
+            what, renames = change(graph, number)
+            changes = RefChanges(self._refs, self._session, graph.branch)
+            changes.rename(renames, made or {})
             operation = Operation(
                 number=number,
                 session=self._session,
@@ -228,14 +232,14 @@ class Branches:
                 at=timestamp(store.clock()),
                 what=what,
                 arguments=arguments,
-                refs=arranged.moves(),
+                refs=changes.moves(),
             )
             name, data = operation.document()
-            files = {name: data, **self._documents(graph, arranged)}
+            files = {name: data, **self._documents(graph, changes)}
             store.journal.carry_out(operation.refs, files, what=what)
         return operation
 
-    def _documents(self, graph: Graph, arranged: RefChanges) -> dict[str, bytes | None]:
+    def _documents(self, graph: Graph, changes: RefChanges) -> dict[str, bytes | None]:
         """Return the session's document as the change requires it, if it differs.
 
         The current branch may have another name afterwards. The floor keeps the sequence numbers of a deleted branch
@@ -244,15 +248,15 @@ class Branches:
         found = self._store.documents.session(self._session)
         state = found or SessionState(session=self._session, branch=graph.branch, floor=-1)
         before = (state.branch, state.floor)
-        state.branch = arranged.branch
-        if found is None or any(name.startswith(DELETED) for name, _, _ in arranged.moves()):
+        state.branch = changes.branch
+        if found is None or any(name.startswith(DELETED) for name, _, _ in changes.moves()):
             state.floor = max(state.floor, highest_seq(self._store, self._session))
         changed = found is None or before != (state.branch, state.floor)
         return {f"sessions/{self._session}.json": encode(state)} if changed else {}
 
     # Undoing operations.
 
-    def take_back(
+    def undo_operations(
         self, *operations: Operation, target: bytes | None = None
     ) -> tuple[Moves, dict[str, bytes | None], str]:
         """Return ref moves, state files and current branch for undoing operations.
@@ -262,33 +266,33 @@ class Branches:
         session, `target` is the node to return to. Raises Conflict if a later change prevents the undo.
         """
         graph = self._graph()
-        arranged = RefChanges(self._refs, self._session, graph.branch)
+        changes = RefChanges(self._refs, self._session, graph.branch)
         for operation in operations:
             if operation.refs:
-                self._send_back(operation, arranged)
+                self._undo_operation(operation, changes)
             if operation.from_ is not None and operation.from_ != operation.to:
-                arranged.stand(operation.from_["branch"])
+                changes.put_on_branch(operation.from_["branch"])
         if target is not None and target != graph.cursor:
-            arranged.stand_at(target)
-        return arranged.moves(), self._documents(graph, arranged), arranged.branch
+            changes.put_on_node(target)
+        return changes.moves(), self._documents(graph, changes), changes.branch
 
-    def _send_back(self, operation: Operation, arranged: RefChanges) -> None:
-        travels, made, lost = classify_moves(operation.refs)
-        back = {target: source for source, target in travels}
+    def _undo_operation(self, operation: Operation, changes: RefChanges) -> None:
+        renames, made, lost = classify_moves(operation.refs)
+        back = {target: source for source, target in renames}
         for name in back:
-            if arranged.value(name) is None:
-                raise _in_the_way(operation, f"{_in_words(name)} is not there any more")
+            if changes.value(name) is None:
+                raise _cannot_undo(operation, f"{_in_words(name)} no longer exists")
         for name, value in made.items():
-            if arranged.value(name) != value:
-                raise _in_the_way(operation, f"{_in_words(name)} has changed")
+            if changes.value(name) != value:
+                raise _cannot_undo(operation, f"{_in_words(name)} has changed")
         for name in (*back.values(), *lost):
-            holder = self._holder(name.rpartition("/")[2], arranged, besides={*back, *made})
+            holder = self._ref_named(name.rpartition("/")[2], changes, besides={*back, *made})
             if holder and not name.startswith(DELETED):
-                raise _in_the_way(operation, f"there is another {_in_words(holder)} now")
-        current = self._place("heads", arranged.branch)
+                raise _cannot_undo(operation, f"there is another {_in_words(holder)} now")
+        current = self._place("heads", changes.branch)
         if not back.get(current, current).startswith(self._place("heads", "")):
-            raise _in_the_way(operation, f"you are on branch {arranged.branch}", "Switch to another one first.")
-        arranged.travel(back.items(), lost, gone=made)
+            raise _cannot_undo(operation, f"you are on branch {changes.branch}", "Switch to another one first.")
+        changes.rename(back.items(), lost, gone=made)
 
     # Names.
 
@@ -315,19 +319,19 @@ class Branches:
     def _own(self, graph: Graph, name: str, what: str) -> str:
         """Return the ref of a branch; refuse one that belongs to another machine."""
         ref = self._find(graph, name)
-        self._not_foreign(graph, ref, f"branch {name}", what)
+        self._refuse_foreign(graph, ref, f"branch {name}", what)
         return ref
 
-    def _not_foreign(self, graph: Graph, ref: str, called: str, what: str) -> None:
+    def _refuse_foreign(self, graph: Graph, ref: str, called: str, what: str) -> None:
         owner = graph.foreign.owner(ref)
         if owner is not None:
             raise Usage(
                 f"{called} belongs to {owner['name']} and cannot be {what} here",
-                "Go there and continue: that makes a branch of your own.",
+                "`snapstore goto` its last turn and continue there: that makes a branch of your own.",
                 machine=owner["name"],
             )
 
-    def _not_stood_on(self, graph: Graph, name: str, what: str) -> None:
+    def _refuse_current(self, graph: Graph, name: str, what: str) -> None:
         if name == graph.branch:
             raise Usage(
                 f"you are on branch {name}: it cannot be {what}",
@@ -335,12 +339,12 @@ class Branches:
                 branch=name,
             )
 
-    def _free(self, name: str) -> None:
-        holder = self._holder(name)
+    def _refuse_taken(self, name: str) -> None:
+        holder = self._ref_named(name)
         if holder:
-            raise Usage(f"there is a {_in_words(holder)} already", "Choose another name.", name=name)
+            raise Usage(f"{_in_words(holder)} already exists", "Choose another name.", name=name)
 
-    def _holder(self, name: str, refs: RefChanges | None = None, besides: Iterable[str] = ()) -> str | None:
+    def _ref_named(self, name: str, refs: RefChanges | None = None, besides: Iterable[str] = ()) -> str | None:
         """Return the ref that already has a name, or None.
 
         Branches and checkpoints share one namespace, because an address may name either. Case is ignored, because some
@@ -354,9 +358,9 @@ class Branches:
                     return ref
         return None
 
-    def _spare(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         found, number = name, 1
-        while self._holder(found):
+        while self._ref_named(found):
             number += 1
             found = f"{name}-{number}"
         return found
@@ -385,6 +389,6 @@ def check_own_name(name: str, what: str) -> str:
     return name
 
 
-def _in_the_way(operation: Operation, why: str, hint: str = "") -> Conflict:
+def _cannot_undo(operation: Operation, why: str, hint: str = "") -> Conflict:
     hint = hint or "Undo or change that first: `snapstore ops` lists what happened since."
     return Conflict(f"operation {operation.number} ({operation.what}) cannot be undone: {why}", hint)

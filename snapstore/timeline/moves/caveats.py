@@ -15,41 +15,43 @@ from snapstore.worktree.scan.blob_reader import REMOVED
 _SHOWN = 3
 
 
-def caveats_of(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
+def caveats_of(node: Node, changing: set[bytes], mentioned: set[bytes]) -> list[str]:
     """Return one sentence per caveat of a turn.
 
-    `changing` holds the paths that the move writes or removes. `told` holds the paths that were mentioned before; the
-    paths mentioned here are added to `told`.
+    `changing` holds the paths that the move writes or removes. `mentioned` holds the paths of earlier caveats, and gets
+    those of this turn.
     """
     name = f"turn {node.turn}"
     notes: list[str] = []
-    others = beside(node)
+    others = overlapping_turns(node)
     if others:
         notes.append(f"While {name} ran, {others}: its changes may be among these files.")
     for item in node.left_out:
         path, was = os.fsencode(item["path"]), item["why"].removeprefix(REMOVED)
-        if path in told or (path in changing and was == item["why"]):
+        if path in mentioned or (path in changing and was == item["why"]):
             continue
-        told.add(path)
+        mentioned.add(path)
         if was == item["why"]:
             notes.append(f"{name} could not record {item['path']} ({was}): it stays as it is.")
         elif path in changing:
-            notes.append(f"{name} removed {item['path']} ({was}): only what was recorded of it before comes back.")
+            notes.append(f"{name} removed {item['path']} ({was}): only content recorded earlier can be restored.")
         else:
-            notes.append(f"{name} removed {item['path']} ({was}): it cannot be brought back.")
-    seen = [path for path in node.record.get("first_seen", []) if os.fsencode(path) not in told | changing]
+            notes.append(f"{name} removed {item['path']} ({was}): it cannot be restored.")
+    seen = [path for path in node.record.get("first_seen", []) if os.fsencode(path) not in mentioned | changing]
     if seen:
-        told.update(map(os.fsencode, seen))
+        mentioned.update(map(os.fsencode, seen))
         stays = "it stays as it is" if len(seen) == 1 else "they stay as they are"
-        notes.append(f"{listed(seen, _SHOWN)} first became visible in {name}, the state before is unknown: {stays}.")
-    # An imported turn knows only what its conversation file tells.
+        notes.append(
+            f"{listed(seen, _SHOWN)} first became visible in {name}, and the state before is unknown: {stays}."
+        )
+    # An imported turn has only what its conversation file shows.
     for item in node.record.get("unknown", []):
         if isinstance(item, dict) and not item.get("path") and item.get("why"):
             notes.append(f"{name} {item['why']}, and stays as it is.")
     return notes
 
 
-def beside(node: Node) -> str:
+def overlapping_turns(node: Node) -> str:
     """Name the sessions whose turns were open when a scan ended this turn.
 
     A scan attributes every change to the turn that ends. Returns an empty string if no other turn was open.

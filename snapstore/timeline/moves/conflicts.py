@@ -45,14 +45,14 @@ class ConflictResolver:
             move.found = self._restore.observe(move.path)
         # Recorded with the operation, so that undoing the operation restores them.
         plan.modes.update(self._restore.modes)
-        removed = {move.path for move in plan.paths if self._goes(move)}
+        removed = {move.path for move in plan.paths if self._removes(move)}
         emptied = folders_above(removed)
         for move in plan.paths:
             self._clear_the_way(move, removed, emptied)
-            self._settle(move)
-        self._keep_apart()
+            self._compare(move)
+        self._mark_clashes()
 
-    def _keep_apart(self) -> None:
+    def _mark_clashes(self) -> None:
         """Mark paths as conflicts where a file and a folder would share a name.
 
         Edits between the turns can turn a file into a folder, or a folder into a file. The move would then want both.
@@ -68,7 +68,7 @@ class ConflictResolver:
                     move.action, move.changed_by = CONFLICT, "edits between the turns"
                     move.why = "a file and a folder would be in the same place"
 
-    def _goes(self, move: PathMove) -> bool:
+    def _removes(self, move: PathMove) -> bool:
         """Return whether the move removes the file at this path."""
         forced = isinstance(move.found, tuple) and self._plan.policy.choice(move.path) == FORCE
         return move.wanted is None and (forced or (move.found == move.expected and len(move.segments) == 1))
@@ -80,8 +80,8 @@ class ConflictResolver:
         """
         if move.found == FOLDER_THERE:
             # An empty folder holds no bytes, so an exact or forced move puts the file in its place.
-            insists = self._plan.exact or self._plan.policy.choice(move.path) == FORCE
-            goes = move.path in emptied or insists
+            forced = self._plan.exact or self._plan.policy.choice(move.path) == FORCE
+            goes = move.path in emptied or forced
             if move.wanted is None or (goes and self._restore.holds_only(move.path, removed)):
                 move.found = None
         elif move.found in (FILE_IN_THE_WAY, LINK_IN_THE_WAY):
@@ -96,13 +96,13 @@ class ConflictResolver:
             if move.wanted is None or folded(move.path) in self._going:
                 move.found = None
 
-    def _settle(self, move: PathMove) -> None:
+    def _compare(self, move: PathMove) -> None:
         if move.found == move.wanted:
             move.action, move.result = KEPT, move.found
         elif move.found == move.expected and len(move.segments) == 1:
             self._will_be(move, move.wanted)
         else:
-            move.changed_by = self._whose(move)
+            move.changed_by = self._changed_by(move)
             self._resolve(move, self._plan.policy.choice(move.path))
 
     def _will_be(self, move: PathMove, result: State) -> None:
@@ -183,9 +183,9 @@ class ConflictResolver:
 
     # Who made a conflicting change.
 
-    def _whose(self, move: PathMove) -> str:
-        if move.found == move.expected:  # the disk is as the turns left it: the edits lie between two of the turns
-            return self._between(move)
+    def _changed_by(self, move: PathMove) -> str:
+        if move.found == move.expected:  # the disk is as the turns left it, so the edits lie between two turns
+            return self._edits_between(move)
         graph, trees = self._graph, self._store.shadow.trees
         for node in graph.upwards(graph.cursor):
             if node.parent is None:
@@ -196,7 +196,7 @@ class ConflictResolver:
                 break
         return self._other_session(move) or f"edits since turn {self._plan.turn_before}"
 
-    def _between(self, move: PathMove) -> str:
+    def _edits_between(self, move: PathMove) -> str:
         """Name the edits that lie between the turns of this move."""
         graph, trees = self._graph, self._store.shadow.trees
         states = {state for segment in move.segments for state in segment}

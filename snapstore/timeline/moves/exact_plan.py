@@ -1,7 +1,4 @@
-"""The steps of an exact move, the only move that undoes edits too.
-
-An exact move restores the whole tree of a node.
-"""
+"""Plan the steps of an exact move, which restores the whole tree of a node, edits too."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Mover:
         with self._store.changing():
             self._refuse()
             if plan.nothing_to_do:
-                self._look_at_conversation()
+                self._predict_fork()
                 return self._moved
             self._number = Operations(self._store).next_number()
             self._saved = save(self._store, plan, self._number, self.what)
@@ -72,8 +72,8 @@ class Mover:
             self._moved.safety, self._moved.safety_ref = self._saved.commit, self._saved.ref
             try:
                 self._shadow.objects.release(self._saved.pack)
-                self._remember(stats)
-            except Exception as error:  # of any kind: a step that only saves space or time must not fail the move
+                self._update_cache(stats)
+            except Exception as error:  # a step that only saves space or time must not fail the move
                 self._store.log(f"after a move: {type(error).__name__}: {error}")
         if plan.new_node is not None:
             start_push(self._store)
@@ -119,7 +119,7 @@ class Mover:
         }
         restore = self._store.writer("preview", self._folders_to_keep())
         restore.check(plan.file_moves(), unsaved=saved)
-        self._look_at_conversation()
+        self._predict_fork()
         return self._moved
 
     def _refuse(self) -> None:
@@ -132,18 +132,18 @@ class Mover:
         store, plan = self._store, self._plan
         turn = store.open_turn(plan.session)
         if turn is not None:
-            raise Busy(f"a turn is open in session {plan.session}", _how_to_end(turn), session=plan.session)
+            raise Busy(f"a turn is open in session {plan.session}", _busy_hint(turn), session=plan.session)
         graph = Graph(store, plan.session)
         # A symbolic cursor keeps its value when its branch advances, so the node is compared too.
         if graph.cursor_value != plan.cursor_value or graph.cursor != plan.start:
             raise stale("the session has moved since the plan was made")
         if graph.branch != plan.start_branch or (graph.tip_of(plan.branch) is None and not plan.ref_moves):
-            raise stale("its branches have changed since the plan was made")
-        # A gc may have removed, since the plan was made, a turn that only the list of operations still named.
+            raise stale("the session's branches have changed since the plan was made")
+        # Since the plan was made, a gc may have removed a turn that only the operation log still named.
         commits = [plan.target, *(value for _, _, value in plan.ref_moves if isinstance(value, bytes))]
         if not all(self._shadow.objects.contains(oid) for oid in commits):
             raise Unknown(
-                "a turn that this leads to was pruned since the plan was made",
+                "a turn that this move needs was pruned after the plan was made",
                 "`snapstore goto` goes to any turn that is left; `snapstore ops` lists what happened.",
             )
 
@@ -164,11 +164,11 @@ class Mover:
         if plan.ref_moves:
             self._files.update(plan.state_files)
         elif plan.scope != FILES:
-            refs += self._stand()
+            refs += self._cursor_moves()
         if plan.scope != FILES:
-            self._stand_in_conversation()
+            self._move_conversation()
         else:
-            self._look_at_conversation()
+            self._predict_fork()
         self._log()
         moves = plan.file_moves()
         return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, writer=restore)
@@ -210,7 +210,7 @@ class Mover:
         self._log()
         return recorder.commit(self.what, self._files, refs=refs, moves=plan.file_moves(), restore=restore)
 
-    def _stand(self) -> list[RefMove]:
+    def _cursor_moves(self) -> list[RefMove]:
         """Return the ref moves that put the cursor on the target.
 
         The cursor refers to the branch if the target is its tip, otherwise to the node itself.
@@ -242,7 +242,7 @@ class Mover:
             self._files[f"sessions/{plan.session}.json"] = encode(state)
         return moves
 
-    def _stand_in_conversation(self) -> None:
+    def _move_conversation(self) -> None:
         conversations = Conversations(self._store)
         state = conversations.state(self._plan.session)
         if state is not None:
@@ -251,10 +251,10 @@ class Mover:
             self._files |= conversations.state_file(state)
             self._moved.pending_fork = state.pending_fork
 
-    def _look_at_conversation(self) -> None:
+    def _predict_fork(self) -> None:
         """Set `pending_fork` in the result without writing the conversation's state.
 
-        For previews and for moves of files only. An unreadable conversation does not stop a move.
+        Previews and moves of files only need this. An unreadable conversation does not stop a move.
         """
         try:
             state = Conversations(self._store).state(self._plan.session)
@@ -308,15 +308,15 @@ class Mover:
         count = len(plan.undone) if plan.kind == "undo" else len(plan.redone)
         if plan.kind in ("undo", "redo"):
             return f"{plan.kind} of {turns_text(count)}{part}"
-        # A commit id: the user picked a node instead of typing.
+        # A full commit id means that the user picked a node instead of typing.
         if plan.kind == "goto" and len(plan.arguments[0]) == 40:
             return f"goto {f'turn {plan.turn}' if plan.turn else 'the start'} of {plan.branch}{part}"
         return " ".join([plan.kind, *plan.arguments]) + part
 
-    def _remember(self, stats: dict[bytes, os.stat_result | None]) -> None:
-        """Update the stat cache if the disk's tree is known; else the next scan looks."""
+    def _update_cache(self, stats: dict[bytes, os.stat_result | None]) -> None:
+        """Update the stat cache if the disk's tree is known; otherwise the next scan does."""
         plan, cache = self._plan, self._store.cache
-        # A file that somebody put into the wanted state has a row of its old state: rows and tree would disagree.
+        # A file that was in the wanted state already keeps a row of an older state, which would contradict the tree.
         plain = all(move.action in (WRITE, REMOVE) and not move.settled for move in plan.paths)
         if not plain or plan.new_node is not None or plan.scope != "both" or not stats:
             return
@@ -345,7 +345,7 @@ def conflict(plan: Plan) -> Conflict:
     )
 
 
-def _how_to_end(turn: OpenTurn) -> str:
+def _busy_hint(turn: OpenTurn) -> str:
     if is_held(turn) and turn.owner:
         return f"Process {turn.owner[0]} has it open: wait for it to end."
     if turn.origin:

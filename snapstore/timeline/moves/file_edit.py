@@ -1,7 +1,4 @@
-"""Write, edit or remove one file on request.
-
-The change is planned, checked, journaled and undone like any other move.
-"""
+"""Plan to write, edit or remove one file, as a move like any other."""
 
 from __future__ import annotations
 
@@ -96,9 +93,11 @@ class FileEdit:
 
 
 class _Planner(Planner):
+    """A planner for the change of one file."""
+
     def put(self, subject: str, path: bytes, expected: State, wanted: State, data: bytes | None) -> Plan:
         plan = self._new_node("restore", subject, self._graph.cursor, "@")
-        self._settle(plan, {path: [(expected, wanted)]} if expected != wanted else {})
+        self._fill_paths(plan, {path: [(expected, wanted)]} if expected != wanted else {})
         for move in plan.paths:
             if move.action == WRITE:
                 move.merged = data  # not stored yet: `safety` stores it before the move

@@ -1,4 +1,4 @@
-"""Facts that no tree holds: empty folders to keep, and private permission bits."""
+"""Find what no tree holds: empty folders to keep, and private permission bits."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def folders_to_keep(graph: Graph, plan: Plan, last: Operation | None) -> list[by
     ours: set[bytes] = set()
     if removed:
         shadow = graph.store.shadow
-        ours.update(*(_made(shadow, graph, oid, "empty_folders") for oid in left))
-        ours.update(*(_made(shadow, graph, oid, "left_folders", backwards=True) for oid in entered))
+        ours.update(*(_folders_made(shadow, graph, oid, "empty_folders") for oid in left))
+        ours.update(*(_folders_made(shadow, graph, oid, "left_folders", backwards=True) for oid in entered))
         if last is not None and last.to is not None and last.to.get("commit") == plan.start.hex():
             ours -= {os.fsencode(folder) for folder in last.standing if is_path(folder)}
     return sorted(folders_above(removed) - ours)
 
 
-def _made(shadow: Shadow, graph: Graph, oid: bytes, besides: str, *, backwards: bool = False) -> set[bytes]:
+def _folders_made(shadow: Shadow, graph: Graph, oid: bytes, besides: str, *, backwards: bool = False) -> set[bytes]:
     """Return the folders that a turn created (`backwards`: removed).
 
     Folders in the record's field `besides` are left out: they existed, empty, before the turn (`backwards`: after it).
@@ -72,12 +72,12 @@ def _made(shadow: Shadow, graph: Graph, oid: bytes, besides: str, *, backwards: 
 
 
 def existing_empty_folders(shadow: Shadow, plan: Plan, restore: Writer, tree: bytes) -> list[str]:
-    """Return folders without recorded content that exist and get files by the move."""
+    """Return existing folders without recorded files that the move writes files into."""
     found = []
     for folder in {folder for path in plan.of(WRITE) for folder in shadow.trees.missing(tree, path)}:
         state = restore.observe(folder)
         if state == UNREADABLE_THERE:
-            raise Failed(f"{os.fsdecode(folder)} cannot be looked at")
+            raise Failed(f"{os.fsdecode(folder)} cannot be read")
         if state == FOLDER_THERE:
             found.append(os.fsdecode(folder))
     return sorted(found)

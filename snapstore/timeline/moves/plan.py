@@ -58,7 +58,7 @@ class Policy:
         self.default = default
         self.each = {**dict.fromkeys(ours, SKIP), **dict.fromkeys(theirs, FORCE), **(each or {})}
         for way in (default, *self.each.values()):
-            _check(way, WAYS, "way to settle conflicts")
+            _check(way, WAYS, "way to resolve conflicts")
         self.ours = frozenset(path for path, way in self.each.items() if way == SKIP)
         self.theirs = frozenset(path for path, way in self.each.items() if way == FORCE)
 
@@ -232,6 +232,7 @@ class Plan:
         return {path: mode | S_IRWXU for path, mode in self.modes.items() if path not in files and mode & S_IXUSR}
 
     def of(self, *actions: str) -> list[bytes]:
+        """Return the paths with one of these actions."""
         return [move.path for move in self.paths if move.action in actions]
 
 
@@ -265,4 +266,4 @@ def state_text(state: Found) -> str:
 
 def _check(word: str, known: tuple[str, ...], what: str) -> None:
     if word not in known:
-        raise Usage(f"{word!r} is no {what}", f"There are {', '.join(known)}.")
+        raise Usage(f"{word!r} is not a {what}", f"Use one of {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""Make plans: turns left and entered, and the steps per path. Read-only."""
+"""Plan moves: the turns left and entered, and the steps per path. Read-only."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ EDITS = "edits"
 
 
 class Planner:
-    def __init__(self, session: RecordingSession, how: MoveOptions) -> None:
+    """Makes the plan of one move of a session."""
+
+    def __init__(self, session: RecordingSession, options: MoveOptions) -> None:
         self._session = session
         self._store = session.store
         self._shadow = session.store.shadow
         self._trees = session.store.shadow.trees
-        self._how = how
+        self._options = options
         self._graph = Graph(session.store, session.name)
 
     # Moves along the line and across branches.
@@ -94,14 +96,14 @@ class Planner:
     def revert(self, address: str) -> Plan:
         node = self._turn(address)
         plan = self._new_node("revert", f"Revert turn {node.turn}: {node.subject}", node.oid, address)
-        self._settle(plan, fold(self._steps([node.oid], [])))
-        return self._note(plan, [node.oid])
+        self._fill_paths(plan, fold(self._steps([node.oid], [])))
+        return self._add_notes(plan, [node.oid])
 
     def apply(self, address: str) -> Plan:
         node = self._turn(address)
         plan = self._new_node("apply", f"Apply turn {node.turn}: {node.subject}", node.oid, address)
-        self._settle(plan, fold(self._steps([], [node.oid])))
-        return self._note(plan, [node.oid])
+        self._fill_paths(plan, fold(self._steps([], [node.oid])))
+        return self._add_notes(plan, [node.oid])
 
     def restore(self, address: str, paths: Iterable[bytes]) -> Plan:
         source = resolve(self._graph, address)
@@ -119,15 +121,15 @@ class Planner:
         turn = self._shadow.commit(source).number("Turn")
         of = "before the first turn" if address == "0" else address if turn is None else f"turn {turn}"
         plan = self._new_node("restore", f"Restore {shown} from {of}", source, address)
-        self._settle(plan, segments)
-        return self._note(plan, [])
+        self._fill_paths(plan, segments)
+        return self._add_notes(plan, [])
 
     # Operations.
 
     def ops_undo(self, number: int | None) -> Plan:
         """Plan to undo an operation, all later ones, and the turns recorded after them."""
         graph = self._graph
-        back = Operations(self._store).since(self._session.name, number)
+        back = Operations(self._store).to_undo(self._session.name, number)
         plan = self._plan(UNDO, graph.cursor, graph.branch, [str(back[-1].number)] if back else [])
         plan.undoes = [operation.number for operation in back]
         steps: list[PathStep] = []
@@ -141,15 +143,16 @@ class Planner:
         if any(operation.refs for operation in back):
             from snapstore.timeline.moves.branches import Branches
 
-            plan.ref_moves, plan.state_files, plan.branch = Branches(self._session).take_back(*back, target=plan.target)
+            branches = Branches(self._session)
+            plan.ref_moves, plan.state_files, plan.branch = branches.undo_operations(*back, target=plan.target)
         elif graph.tip_of(plan.branch) is None:
             plan.branch = graph.branch_of(plan.target) or graph.branch
         left, entered = graph.path(graph.cursor, plan.target)
         plan.undone = [oid for oid in left if graph.node(oid).turn is not None]
         plan.redone = [oid for oid in entered if graph.node(oid).turn is not None]
         plan.turn = graph.turn_of(plan.target)
-        self._settle(plan, fold(steps))
-        return self._note(plan, plan.undone)
+        self._fill_paths(plan, fold(steps))
+        return self._add_notes(plan, plan.undone)
 
     # Parts of planning.
 
@@ -175,13 +178,13 @@ class Planner:
     def _travel(self, kind: str, target: bytes, branch: str, arguments: list[str], *, extend: bool = False) -> Plan:
         """Plan the way from the cursor to another node.
 
-        With `extend`, go on to the last of the edits that follow the target on its branch: these edits are not part of
-        the turn, and undoing the turns after them must not undo them.
+        With `extend`, the target is the last of the edits that directly follow it on its branch. They do not belong to
+        a turn, so undoing later turns must not undo them.
         """
-        graph, how = self._graph, self._how
-        if not (kind in ("goto", "switch") and how.exact and how.scope == BOTH):
-            self._here()
-        if extend and not how.exact:
+        graph, options = self._graph, self._options
+        if not (kind in ("goto", "switch") and options.exact and options.scope == BOTH):
+            self._refuse_elsewhere()
+        if extend and not options.exact:
             target = self._past_edits(target, branch)
         left, entered = graph.path(graph.cursor, target)
         if len(left) + len(entered) >= MANY:
@@ -189,27 +192,29 @@ class Planner:
         plan = self._plan(kind, target, branch, arguments)
         plan.undone = [oid for oid in left if graph.node(oid).turn is not None]
         plan.redone = [oid for oid in entered if graph.node(oid).turn is not None]
-        if how.scope == FILES:
+        if options.scope == FILES:
             plan.target, plan.branch, plan.turn = graph.cursor, graph.branch, plan.turn_before
-        if how.exact:
+        if options.exact:
             from snapstore.timeline.moves.exact_plan import exact_steps
 
             plan.exact = True
             plan.source, steps, unknown = exact_steps(self._session, graph, target, [*left, *entered])
-            # The turns' changes are all that is known of these files; undo at least those.
+            # Only the turns' changes are known of these files, so at least those are undone.
             known = [step for step in self._steps(plan.undone, plan.redone) if step[0] in unknown]
             unknown -= {path for path, _, _ in known}
             plan.notes += [
-                f"{os.fsdecode(path)} is kept: it is unknown whether it existed." for path in sorted(unknown)
+                f"{os.fsdecode(path)} is kept: snapstore had not seen it before and cannot tell whether it existed."
+                for path in sorted(unknown)
             ]
-            self._settle(plan, fold([*steps, *known]))
-        elif how.scope != CONVERSATION:
-            self._settle(plan, fold(self._steps(plan.undone, plan.redone)))
+            self._fill_paths(plan, fold([*steps, *known]))
+        elif options.scope != CONVERSATION:
+            self._fill_paths(plan, fold(self._steps(plan.undone, plan.redone)))
         elif target != graph.cursor:
             plan.notes.append("Files were left as they are: they may no longer match the conversation.")
-        return self._note(plan, plan.undone)
+        return self._add_notes(plan, plan.undone)
 
     def _past_edits(self, target: bytes, branch: str) -> bytes:
+        """Return the last of the edits that directly follow a node on a branch."""
         tip = self._graph.tip_of(branch) or self._graph.cursor
         after: list[GraphNode] = []
         for node in self._graph.upwards(tip):
@@ -234,14 +239,14 @@ class Planner:
             cursor_value=graph.cursor_value,
             target=target,
             branch=branch,
-            policy=self._how.policy,
-            scope=self._how.scope,
+            policy=self._options.policy,
+            scope=self._options.scope,
             arguments=arguments,
         )
         plan.turn_before, plan.turn = graph.turn_of(graph.cursor), graph.turn_of(target)
         return plan
 
-    def _here(self) -> None:
+    def _refuse_elsewhere(self) -> None:
         """Refuse another machine's session that was not checked out here."""
         graph = self._graph
         if graph.is_elsewhere:
@@ -249,27 +254,27 @@ class Planner:
             raise Usage(
                 f"session {graph.session} belongs to {owner['name']} and is not checked out here",
                 f"`snapstore goto --exact TURN --session {graph.session}` takes you there (what is on disk is saved "
-                f"first); `snapstore apply {graph.session}/{graph.branch}:N` takes a single turn.",
+                f"first); `snapstore apply {graph.session}/{graph.branch}:N` applies a single turn here.",
                 session=graph.session,
             )
 
     def _new_node(self, kind: str, subject: str, of: bytes, address: str) -> Plan:
-        self._here()
+        self._refuse_elsewhere()
         plan = self._plan(kind, self._graph.cursor, self._graph.branch, [address])
         plan.new_node = NewNode(kind, subject, of)
         plan.turn = plan.turn_before + 1
         if kind != "restore" and plan.policy.default == REFUSE:
-            # Other turns lie above the turn, so a merge is what the user asks for.
+            # Other turns came after this one, so the user must want a merge.
             plan.policy = plan.policy.with_default(MERGE)
         return plan
 
-    def _settle(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
+    def _fill_paths(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
         segments = self._without_never(plan, segments)
         plan.paths = [PathMove(path, parts) for path, parts in sorted(segments.items())]
         wanted = [move for move in plan.paths if move.wanted is not None]
         if wanted:
-            telling = self._graph.turns.replies(self._passed(plan)).items()
-            plan.modes = private_modes(self._shadow, [oid for oid, replies in telling if replies == ODD])
+            replies_of = self._graph.turns.replies(self._describing(plan)).items()
+            plan.modes = private_modes(self._shadow, [oid for oid, replies in replies_of if replies == ODD])
         ConflictResolver(self._session, self._graph, plan).run()
         # An existing file keeps its permission bits. Earlier operations are worth reading only for the other files.
         gone = [move.path for move in wanted if not isinstance(move.found, tuple) or move.found[0] == LINK]
@@ -288,8 +293,8 @@ class Planner:
         plan.notes += [f"{os.fsdecode(path)} stays as it is: it is never captured." for path in left]
         return {path: parts for path, parts in segments.items() if path not in left}
 
-    def _passed(self, plan: Plan) -> list[bytes]:
-        """Return the nodes whose records describe the files that the plan restores."""
+    def _describing(self, plan: Plan) -> list[bytes]:
+        """Return the nodes whose records may hold permission bits of restored files."""
         graph, target = self._graph, plan.target
         if plan.new_node is not None:
             target = plan.new_node.of
@@ -302,16 +307,16 @@ class Planner:
         return [*left, *entered]
 
     def _steps(self, left: Iterable[bytes], entered: Iterable[bytes]) -> Iterator[PathStep]:
-        """Yield what each turn did, reversed for turns that are left."""
+        """Yield each turn's changes, reversed for turns that are left."""
         for oid in left:
             for path, old, new in self._graph.turns.touched(oid):
                 yield path, new, old
         for oid in entered:
             yield from self._graph.turns.touched(oid)
 
-    def _note(self, plan: Plan, turns: list[bytes]) -> Plan:
-        """Add what the turns' records tell: messages, prompt, and what cannot be undone."""
-        changing, told = set(plan.of(WRITE, REMOVE)), set[bytes]()
+    def _add_notes(self, plan: Plan, turns: list[bytes]) -> Plan:
+        """Add what is in the turns' records: messages, prompt, what cannot be undone."""
+        changing, mentioned = set(plan.of(WRITE, REMOVE)), set[bytes]()
         first: bytes | None = None
         for oid, replies in self._graph.turns.replies(turns).items():
             prompted = bool(plan.undone) and self._graph.node(oid).kind == "turn"
@@ -324,8 +329,8 @@ class Planner:
             if prompted:
                 plan.messages_removed += 1 + len(node.record.get("replies", []))
             if moved := git_parts(node):
-                plan.notes.append(f"In {name} your own git repository moved ({moved}); that was not moved back.")
-            plan.notes += caveats_of(node, changing, told)
+                plan.notes.append(f"In {name} your own git repository moved ({moved}); that is not undone.")
+            plan.notes += caveats_of(node, changing, mentioned)
         if first is not None:
             plan.prompt = read_node(self._shadow, first, files=False).prompt
         if plan.scope == FILES:
@@ -337,7 +342,7 @@ class Planner:
         node = self._graph.node(resolve(self._graph, address))
         if node.turn is None:
             shown = f"{address} is" if len(address) < 40 else "the start is" if node.kind == "baseline" else "edits are"
-            raise Unknown(f"{shown} no turn", "`snapstore log` shows their numbers.", address=address)
+            raise Unknown(f"{shown} no turn", "`snapstore log` shows the numbers of turns.", address=address)
         return node
 
     def _own(self, address: str) -> tuple[bytes, str | None]:
@@ -349,7 +354,7 @@ class Planner:
         if not own or trailers.get("Kind") == SAFETY_KIND:
             raise Unknown(
                 f"{address} is not a node of session {self._session.name}",
-                f"Take a turn with `snapstore apply {address}`, files with `snapstore restore {address} -- PATH`.",
+                f"`snapstore apply {address}` applies that turn here, `snapstore restore {address} -- PATH` its files.",
                 address=address,
             )
         return oid, branch

@@ -43,7 +43,8 @@ def save(store: StoreHandle, plan: Plan, number: int, what: str) -> Saved:
 
 
 def stale(why: str) -> Conflict:
-    return Conflict(f"the plan is out of date: {why}", "Nothing was written; run it again.", stale=True)
+    """Return the refusal of a plan that no longer fits what is on disk or in the store."""
+    return Conflict(f"the plan is out of date: {why}", "Nothing was written. Run the command again.", stale=True)
 
 
 class _Saver:
@@ -68,7 +69,7 @@ class _Saver:
         capture = Capture(self._store)
         writer = capture.writer
         try:
-            disk = self._look_at_all(capture) if plan.exact else None
+            disk = self._scan(capture) if plan.exact else None
             capture.held.trust(self._shadow.commit(plan.start).tree)
             blobs = Blobs(self._store.root, writer, capture.held)
             for move in plan.paths:
@@ -77,14 +78,14 @@ class _Saver:
                 if isinstance(move.found, tuple) and move.found[1] not in writer:
                     self._save_file(capture.held, blobs, move)
             if plan.saves:
-                self._hold(writer, disk, saved)
+                self._commit_saved(writer, disk, saved)
             saved.pack = self._shadow.objects.finish(writer)
         except BaseException:
             writer.abandon()
             raise
         return saved
 
-    def _look_at_all(self, capture: Capture) -> bytes:
+    def _scan(self, capture: Capture) -> bytes:
         disk = capture.scan(self._shadow.commit(self._plan.start).tree)
         if disk != self._plan.source:
             raise stale("files changed since the plan was made")
@@ -101,11 +102,10 @@ class _Saver:
         if taken is None or taken[0] != move.found:
             raise stale(f"{os.fsdecode(move.path)} changed since the plan was made")
 
-    def _hold(self, writer: PackWriter, disk: bytes | None, saved: Saved) -> None:
+    def _commit_saved(self, writer: PackWriter, disk: bytes | None, saved: Saved) -> None:
         """Commit what is on disk in the move's paths, on top of the cursor.
 
-        Results of merges get a second commit: no turn holds them yet, so nothing would hold them once the move is
-        undone.
+        Results of merges get a second commit, because no turn has them yet and undoing the move would lose them.
         """
         plan, trees = self._plan, self._shadow.trees
         start = self._shadow.commit(plan.start).tree

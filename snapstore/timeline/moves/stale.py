@@ -11,26 +11,22 @@ from typing import TypeVar
 from snapstore.errors import Conflict
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.moves.plan import Plan, state_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.record.session import RecordingSession
-
+from snapstore.timeline.record.session import RecordingSession
 
 T = TypeVar("T")
 
 
 def stale(cursor: str) -> Conflict:
+    """Return the refusal of a request whose session has moved."""
     return Conflict(
         "the session has moved since you looked", "Nothing was written. Look again.", stale=True, expected=cursor
     )
 
 
 def changed_since_seen(plan: Plan, seen: Mapping[bytes, str]) -> list[bytes]:
-    """Return the paths that a plan found in another state than the user saw.
+    """Return the paths that a plan found in another state than the user confirmed.
 
-    A confirmation of one state is no confirmation of another. `seen` holds states as `state_text` spells them; paths
-    that the user did not see are not checked.
+    `seen` holds states in the form of `state_text`. Paths that the user did not see are not checked.
     """
     return [move.path for move in plan.paths if seen.get(move.path, found := state_text(move.found)) != found]
 

@@ -1,4 +1,4 @@
-"""The three sides of one conflicting file, for a person to choose from."""
+"""Read the three sides of one conflicting file, for a person to choose from."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from snapstore.errors import Unknown
 from snapstore.git.diff.patch import LARGEST, is_binary
 from snapstore.git.merge import merge, why_not
 from snapstore.git.objects.ids import LINK
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.moves.plan import Found, PathMove, Plan
-    from snapstore.timeline.record.session import RecordingSession
+from snapstore.timeline.moves.plan import Found, PathMove, Plan
+from snapstore.timeline.record.session import RecordingSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ def three_way(session: RecordingSession, plan: Plan, path: bytes) -> ThreeWay:
     move = next((move for move in plan.paths if move.path == path), None)
     if move is None:
         raise Unknown(
-            f"{path.decode('utf-8', 'replace')!r} has no part in this", "A preview lists the files that have."
+            f"{path.decode('utf-8', 'replace')!r} is not part of this move", "A preview lists the files that are."
         )
     states = (move.expected, move.found, move.wanted)
     sides = [_data(session, move, state) for state in states]

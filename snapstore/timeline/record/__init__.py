@@ -1,4 +1,4 @@
-"""Recording of turns: begin, touch, end, and the commits these steps produce.
+"""Record turns: begin, touch, end, and the commits these steps produce.
 
 `session.RecordingSession` is the entry point. Each step is one transaction (`transaction`): look at the disk, commit on
 the session's line (`line_writer`), and change refs and documents through the journal. `create_store` makes a store with

@@ -1,8 +1,8 @@
-"""Autosave (S3-24): a timer saves the files that an open turn has named so far.
+"""Save the files that an open turn has named so far, at intervals (S3-24).
 
-The saved commit has a ref of its own, `refs/snapstore/progress/<session>`. The turn is not over, so the commit is no
-node of the tree of turns, and the ref is removed when the turn is recorded. Only named files are looked at, so the cost
-does not depend on the size of the tree.
+The saved commit has a ref of its own, `refs/snapstore/progress/<session>`. The turn is not over, so the commit is not a
+node of the tree of turns, and the ref is removed when the turn is recorded. Only named files are read, so the cost does
+not depend on the size of the tree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def save_if_due(store: StoreHandle, turn: OpenTurn) -> None:
         store.log(f"the open turn of session {turn.session} could not be saved: {error}")
 
 
-def forgotten(store: StoreHandle, turn: OpenTurn) -> list[RefMove]:
+def drop_move(store: StoreHandle, turn: OpenTurn) -> list[RefMove]:
     """Return the ref move that removes the saved commit of a turn at its end.
 
     The commit of the turn, which is recorded in the same change, holds the files as they are now.
@@ -53,7 +53,7 @@ def _save(store: StoreHandle, turn: OpenTurn) -> None:
     shadow, ref = store.shadow, PROGRESS + turn.session
     before = bytes.fromhex(turn.before)
     start = shadow.commit(before).tree
-    capture = Capture(store)  # a separate one: the stat cache must not remember what is looked at here
+    capture = Capture(store)  # a separate one, because the stat cache must not remember these files
     writer = capture.writer
     try:
         states = capture.look([os.fsencode(name) for name in turn.named], start)

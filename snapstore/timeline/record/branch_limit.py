@@ -1,4 +1,4 @@
-"""Limit on the branches per session (C4): warn, then archive the oldest.
+"""Limit the branches per session (C4): warn, then archive the oldest.
 
 The number of nodes is never limited, and no turn is refused. An archived branch is complete, and one command restores
 it.
@@ -9,17 +9,17 @@ from __future__ import annotations
 from snapstore.base.text import timestamp
 from snapstore.git.ref_names import HEADS, archive_ref, branch_ref
 from snapstore.store.handle import StoreHandle
-from snapstore.timeline.history.branch import pins
+from snapstore.timeline.history.branch import checkpoints_on
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import Operation, Operations, RefMove
 
-_AT_ONCE = 5  # a turn stays quick after the limit was lowered: later turns archive the rest
+_AT_ONCE = 5  # branches to archive per turn: after the limit was lowered, each turn stays quick
 
 
-def make_room(
+def archive_oldest(
     store: StoreHandle, session: str, files: dict[str, bytes | None], *, keep: str
 ) -> tuple[list[RefMove], list[str]]:
-    """Return the ref moves and messages that make room for a new branch.
+    """Return the ref moves that archive the oldest branches beyond the limit, and messages.
 
     The operation's record is added to `files`. The branch just left (`keep`) and branches with a checkpoint of their
     own are never archived.
@@ -52,8 +52,8 @@ def make_room(
     while operation.document()[0] in files:  # a move that makes a node has added its own operation already
         operation.number += 1
     name, files[name] = operation.document()
-    back = f"`snapstore ops undo {operation.number}` brings it back"
-    return moves, [f"more than {limit} branches: {names} went to the archive; {back}"]
+    back = f"`snapstore ops undo {operation.number}` undoes that"
+    return moves, [f"session {session} has more than {limit} branches, so {names} was archived; {back}"]
 
 
 def _oldest(store: StoreHandle, session: str, keep: str, number: int) -> list[str]:
@@ -63,7 +63,7 @@ def _oldest(store: StoreHandle, session: str, keep: str, number: int) -> list[st
     names = sorted(graph.branches, key=lambda name: graph.node(graph.branches[name]).seq)
     found: list[str] = []
     for name in names:
-        if name != keep and name not in graph.archived and not graph.owner_of(name) and not pins(graph, name):
+        if name != keep and name not in graph.archived and not graph.owner_of(name) and not checkpoints_on(graph, name):
             found.append(name)
             if len(found) == number:
                 break
@@ -77,6 +77,6 @@ def is_crowded(store: StoreHandle, count: int) -> bool:
 
 def warning(session: str, count: int, limit: int) -> str:
     return (
-        f"session {session} lists {count} branches; past {limit} the oldest go to the archive "
+        f"session {session} lists {count} branches; above {limit} the oldest are archived "
         "(`snapstore branches`, `snapstore branch delete --older 30d`)"
     )

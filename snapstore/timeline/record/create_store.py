@@ -1,4 +1,4 @@
-"""Creation of stores, so that none is ever half made.
+"""Create stores, so that none is ever incomplete.
 
 A store is built under a temporary name with its baseline inside, and then renamed.
 """
@@ -61,10 +61,10 @@ def create_store(
         if os.stat(building).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             os.rmdir(building)
             raise Unsafe(
-                f"the file system of {home} lets other users write to what is made there",
-                "Set SNAPSTORE_HOME to a folder on another file system. Or mount this one with umask=077.",
+                f"other users could write to a store in {home}, because its file system ignores permissions",
+                "Set SNAPSTORE_HOME to a folder on another file system, or mount this one with umask=077.",
             )
-        # Locked before the rename: another creation takes an unlocked `building` file for the rest of a killed process.
+        # Locked before the rename, because `sweep` takes an unlocked `building` file for that of a killed process.
         lock = os.open(f"{building}/starting", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             locks.try_lock(lock)
@@ -98,13 +98,13 @@ def create_store(
                         (warn or store.log)(large)
             os.unlink(f"{building}/building")
             durable.sync_folder(building)
-            root_index.mark(home, root)  # first: a shell would not see a store without a mark
+            root_index.mark(home, root)  # first, because a shell does not see a store without a mark
             try:
                 os.rename(building, folder)
             except OSError:
                 if not os.path.isdir(folder):
                     raise
-                shutil.rmtree(building, ignore_errors=True)  # another process was quicker: its store is as good
+                shutil.rmtree(building, ignore_errors=True)  # another process created the same store first
             else:
                 _make_name_durable(home)
                 if say is not None:
@@ -128,8 +128,8 @@ def _make_name_durable(home: str) -> None:
         durable.sync_folder(home)
     except OSError as error:
         raise Interrupted(
-            f"the store was made, but the disk did not confirm that it is saved: {error.strerror}",
-            "The store works. Until the disk is in order and `sync` has run, a power cut may take it away.",
+            f"the store was created, but the disk did not confirm that it is saved: {error.strerror}",
+            "The store works. Until the disk is in order and `sync` has run, a power cut may remove it.",
         ) from error
 
 
@@ -145,26 +145,26 @@ def _large(store: StoreHandle) -> str | None:
     if files < MANY_FILES and size < MANY_BYTES:
         return None
     return (
-        f"{os.fsdecode(store.root)} is large: {files:,} files, {size_text(size)} in the store. Was it meant? "
-        "`.snapstoreignore` leaves out what tools make again; a smaller folder can be watched over instead"
+        f"{os.fsdecode(store.root)} is large: {files:,} files, {size_text(size)} in the store. If that is a mistake, "
+        "watch over a smaller folder, or list generated files in `.snapstoreignore`"
     )
 
 
-def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bool = False) -> str:
-    """Attach the store of a moved root to its new place, and return the former root.
+def adopt_store(home: str, root: bytes, moved_from: str | None = None, *, anyway: bool = False) -> str:
+    """Attach the store of a moved root to its new place, and return the previous root.
 
-    Without `former`, take the only store whose root is gone and had the same folder name.
+    Without `moved_from`, take the only store whose root is gone and had the same folder name.
     """
     folder = locations.store_folder(home, root)
     if os.path.isdir(folder):
-        hint = f"Nothing needs adopting here. If a former one is meant, move {folder} away, then run this again."
-        raise NoStore(f"{os.fsdecode(root)} has a store of its own", hint)
+        hint = f"Nothing was adopted. To adopt another store instead, move {folder} away and run the command again."
+        raise NoStore(f"{os.fsdecode(root)} has a store already", hint)
     candidates: list[tuple[str, Header]] = []
     for place, header in _stores(home):
         if header.root_hash == locations.root_hash(root):
             candidates.append((place, header))  # an adoption that was killed halfway
-        elif former is not None:
-            if os.path.realpath(header.root) == os.path.realpath(former):
+        elif moved_from is not None:
+            if os.path.realpath(header.root) == os.path.realpath(moved_from):
                 candidates.append((place, header))
         elif not os.path.isdir(header.root) and os.path.basename(header.root) == os.fsdecode(os.path.basename(root)):
             candidates.append((place, header))
@@ -172,18 +172,18 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
         found = ", ".join(header.root for _, header in candidates) or "none"
         raise Unknown(
             f"cannot tell which store to adopt for {os.fsdecode(root)} (candidates: {found})",
-            "Give the former path: `snapstore init --adopt --from OLD_PATH`.",
+            "Give the previous path: `snapstore init --adopt --from OLD_PATH`.",
         )
     place, header = candidates[0]
     locations.refuse_foreign(place)
     old_root = header.root
     if os.path.isdir(old_root) and not os.path.samefile(old_root, root) and not anyway:
         raise Unsafe(
-            f"{old_root} is still there: its store would be taken away from it",
-            "Adopt only where a root moved; add `--anyway` to do it all the same.",
+            f"{old_root} still exists, and would be left without its store",
+            "Nothing was adopted. `--adopt` is for a folder that was moved; add `--anyway` if you are sure.",
         )
     header.root, header.root_hash = os.fsdecode(root), locations.root_hash(root)
-    # The header first: a kill in between leaves a store that no root finds, and adopting the root again repairs that.
+    # The header first: after a kill in between no root finds the store, and adopting the root again repairs that.
     durable.write(f"{place}/state/format", encode(header))
     root_index.mark(home, root)
     os.rename(place, folder)
@@ -207,16 +207,13 @@ def _stores(home: str) -> Iterator[tuple[str, Header]]:
 
 
 def moved_root_hint(home: str, start: str) -> str:
-    """Return a hint for a user who moved a folder, or "" if no root is gone.
-
-    The hint comes before the user creates another store in the new place.
-    """
+    """Return a hint for a user who may have moved a folder, or "" if no root is gone."""
     gone = [header.root for _, header in _stores(home) if not os.path.isdir(header.root)]
     alike = [root for root in gone if os.path.basename(root) == os.path.basename(os.path.abspath(start))] or gone
     if not alike:
         return ""
-    former = shlex.quote(alike[0]) if len(alike) == 1 else "OLD_PATH"
-    return f"If it was moved, its turns are still there: `snapstore init --adopt --from {former}`."
+    moved_from = shlex.quote(alike[0]) if len(alike) == 1 else "OLD_PATH"
+    return f"If it was moved, its turns are still there: `snapstore init --adopt --from {moved_from}`."
 
 
 def sweep(home: str) -> None:

@@ -1,8 +1,8 @@
-"""Fragments that identify a file's content in a conversation, and their search.
+"""Find fragments that identify a file's content in a conversation.
 
-Every fragment is redacted from every record. So a fragment must be something nobody writes by chance: machine-made
+Every fragment is redacted from every record. So a fragment must be a text that nobody writes by chance: machine-made
 words, what a file labels as a secret, and long lines that occur in no file that is kept. `production`, `import os` and
-the path of the project are no fragments, though the file contains them.
+the path of the project are not fragments, even if the file contains them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable
 
 LARGEST = 1 << 20  # bytes; larger content gives no fragments
-MOST = 100_000  # fragments that identify the content by themselves
+MOST = 100_000  # fragments that identify the content on their own
 MOST_LINES = 500  # other fragments: long lines
-MOST_BYTES = 1 << 26  # of content searched for fragments
+MOST_BYTES = 1 << 26  # bytes of content searched for fragments
 _FEW_LINES = 64  # in a file of at most so many lines, every long line is a fragment
 _LONG = 24  # characters of a long line, at least
 _LONGEST = 400  # characters of any fragment
@@ -32,11 +32,11 @@ _NO_MARKS = str.maketrans("", "", "+/=_-.:@%&?#!~*,;()[]{}<>|$^\\\"'` ")
 _VALUE = r"[=:]\s{0,8}[\"']?([^\s\"']{8,400})"
 _ASSIGNED, _ASSIGNED_ANYWHERE = re.compile(_VALUE), re.compile(f"(?={_VALUE})")  # the second also finds overlaps
 _LABEL = r"(?i:(pass(?:word|wd|phrase)?|pwd|secret|pin)|token|credentials?|key)[_-]?\d{0,4}[\"']?"
-_CALLED = re.compile(rf"(?={_LABEL}\s{{0,8}}[=:]\s{{0,8}}(\S.{{0,200}}))")
+_LABELLED = re.compile(rf"(?={_LABEL}\s{{0,8}}[=:]\s{{0,8}}(\S.{{0,200}}))")
 _QUOTED = re.compile(r"[\"'](.*?)[\"']")
 _END = re.compile(r"[\s\"',;)}\]]")
 _PROGRAM = re.compile(r"[(){}\[\]<>$.]")
-_BESIDE = re.compile(rf"(?:{_LABEL}|(?i:bearer|basic))\s{{1,8}}([^\s\"']{{1,400}})")  # .netrc, a header
+_AFTER_LABEL = re.compile(rf"(?:{_LABEL}|(?i:bearer|basic))\s{{1,8}}([^\s\"']{{1,400}})")  # .netrc, a header
 _IN_ADDRESS = re.compile(r"://[^\s/:@]{0,200}:([^\s/@]{1,200})@")
 # Ids in conversations: they link calls to results and must stay.
 _IDS = re.compile(r"(?:toolu|call|msg|req|resp|rs|fc|ses|prt)_|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-")
@@ -66,40 +66,40 @@ class FragmentSearch:
         self._ends: dict[bytes, list[int]] = {}
         self._others: list[int] = []
         if len(self.all) > _FEW:
-            for number, needle in enumerate(self.all):
-                run = max(_TOKEN.findall(needle.part.encode()), key=len, default=b"")
+            for number, fragment in enumerate(self.all):
+                run = max(_TOKEN.findall(fragment.part.encode()), key=len, default=b"")
                 (self._ends.setdefault(run[-_RUN:], []) if run else self._others).append(number)
 
     def within(self, data: bytes) -> list[Fragment]:
         """Return the fragments that `data` may contain, plain or JSON-encoded."""
         if not self._ends:
-            return [needle for needle in self.all if needle.part.encode() in data]
+            return [fragment for fragment in self.all if fragment.part.encode() in data]
         ends, met = self._ends, set()
         for token in set(_TOKEN.findall(data)):
             for at in range(len(token) - _RUN + 1):
                 if token[at : at + _RUN] in ends:
                     met.add(token[at : at + _RUN])
         numbers = sorted([*self._others, *(number for end in met for number in ends[end])])
-        return [needle for needle in map(self.all.__getitem__, numbers) if needle.part.encode() in data]
+        return [fragment for fragment in map(self.all.__getitem__, numbers) if fragment.part.encode() in data]
 
 
 class FragmentCollector:
-    """Collector of fragments up to the limits; `left` has the files not fully covered."""
+    """Collects fragments up to the limits; `left` has the files not fully covered."""
 
     def __init__(self) -> None:
         self.left: set[bytes] = set()
-        self._telling: dict[str, None] = {}
+        self._identifying: dict[str, None] = {}
         self._lines: dict[str, None] = {}
         self._read = 0
 
     @property
     def all(self) -> list[str]:
-        return [*self._telling, *self._lines]
+        return [*self._identifying, *self._lines]
 
     def take(self, path: bytes, size: int, read: Callable[[], bytes]) -> None:
-        """Collect the fragments of one file; call with the newest file first.
+        """Collect the fragments of one file.
 
-        Where the limits are reached, the oldest files are the ones left.
+        Call with the newest file first, because at the limits later files are left out.
         """
         if size > LARGEST or self._read + size > MOST_BYTES:
             self.left.add(path)
@@ -108,8 +108,8 @@ class FragmentCollector:
         found, whole = fragments_of(read())
         if not whole:
             self.left.add(path)
-        for piece, telling in found.items():
-            pieces, most = (self._telling, MOST) if telling else (self._lines, MOST_LINES)
+        for piece, identifying in found.items():
+            pieces, most = (self._identifying, MOST) if identifying else (self._lines, MOST_LINES)
             if piece in pieces or len(pieces) < most:
                 pieces[piece] = None
             else:
@@ -125,15 +125,15 @@ class FragmentCollector:
         looked_for = FragmentSearch(self._lines)
         for data in contents:
             text = data.decode("utf-8", "surrogateescape")
-            for needle in looked_for.within(data):
-                if needle.piece in text:
-                    self._lines.pop(needle.piece, None)
+            for fragment in looked_for.within(data):
+                if fragment.piece in text:
+                    self._lines.pop(fragment.piece, None)
 
 
 def fragments_of(data: bytes) -> tuple[dict[str, bool], bool]:
     """Return the fragments of a file, and whether they cover every likely secret.
 
-    Each fragment maps to whether it identifies the content by itself (True) or is only a long line (False).
+    Each fragment maps to whether it identifies the content on its own (True) or is only a long line (False).
     """
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = data.decode("utf-16", "replace")
@@ -146,14 +146,14 @@ def fragments_of(data: bytes) -> tuple[dict[str, bool], bool]:
     few = len(lines) <= _FEW_LINES
     whole = True
     for line in lines:
-        words = [word for word in _WORD.findall(line) if is_made(word)]
-        for secret, sure in _secrets(line, few):
+        words = [word for word in _WORD.findall(line) if is_machine_made(word)]
+        for secret, certain in _secrets(line, few):
             if len(secret) >= (_SECRET if _is_mixed(secret) else _PASSPHRASE):
                 words.append(secret)
-            elif sure or any(map(str.isdecimal, secret)):
+            elif certain or any(map(str.isdecimal, secret)):
                 whole = False  # so short a word would match anywhere
         for value in (_ASSIGNED_ANYWHERE if len(line) <= _LONG_LINE else _ASSIGNED).findall(line):
-            if _is_dense(value) or any(map(is_made, _WORD.findall(value))):
+            if _is_dense(value) or any(map(is_machine_made, _WORD.findall(value))):
                 words.append(value)
         found.update(dict.fromkeys(words, True))
         if len(line) > _LONGEST:
@@ -171,18 +171,18 @@ def fragments_of(data: bytes) -> tuple[dict[str, bool], bool]:
 def _secrets(line: str, few: bool) -> Iterable[tuple[str, bool]]:
     """Yield what a line labels as a secret, and whether the label is unmistakable.
 
-    A secret follows a label such as `password`, or stands before the `@` of a URL. A long file may be a program, where
-    not everything assigned to a key is a secret.
+    A secret follows a label such as `password`, or comes before the `@` of a URL. A file with many lines may be a
+    program, where not everything assigned to a key is a secret.
     """
-    for sure, value in _CALLED.findall(line):
+    for certain, value in _LABELLED.findall(line):
         quoted = _QUOTED.match(value)
-        said = quoted[1] if quoted is not None else value.strip("\"',;)}] ")
-        first = _END.split(said, maxsplit=1)[0]
-        if _is_mixed(first) or (sure and (few or not _PROGRAM.search(said))):
-            yield said, bool(sure)
-        if first != said and _is_mixed(first):
+        secret_text = quoted[1] if quoted is not None else value.strip("\"',;)}] ")
+        first = _END.split(secret_text, maxsplit=1)[0]
+        if _is_mixed(first) or (certain and (few or not _PROGRAM.search(secret_text))):
+            yield secret_text, bool(certain)
+        if first != secret_text and _is_mixed(first):
             yield first, True
-    for _, value in _BESIDE.findall(line):
+    for _, value in _AFTER_LABEL.findall(line):
         word = value.rstrip(",;)}]")
         if _is_mixed(word):  # otherwise the line is prose about a secret
             yield word, True
@@ -204,6 +204,6 @@ def _is_dense(text: str) -> bool:
     return _is_mixed(text) and len(set(text)) >= _RUN and (len(_RUNS.findall(plain)) - 1) * 5 >= len(plain)
 
 
-def is_made(word: str) -> bool:
+def is_machine_made(word: str) -> bool:
     """Return whether a word is machine-made and not an id of the conversation."""
     return _is_dense(word) and _IDS.match(word) is None

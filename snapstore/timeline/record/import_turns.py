@@ -1,4 +1,4 @@
-"""Import of a session from turns that happened before anybody recorded them.
+"""Import a session from turns that were not recorded when they happened.
 
 The whole session becomes visible at once, and nothing on disk is changed.
 """
@@ -33,10 +33,8 @@ TOO_LARGE = "too large to be compared"
 class ImportedTurn:
     """A past turn: its file changes and its record.
 
-    `changes` has the bytes before and after per path, None for no file.
-
-    `record` is called only when the record is written, so that the records of a long conversation need not be in memory
-    together.
+    `changes` has the bytes before and after per path, None for no file. `record` is called only when the record is
+    written, so that the records of a long conversation need not be in memory together.
     """
 
     __slots__ = ("agent", "answer", "changes", "prompt", "record")
@@ -83,7 +81,7 @@ def refuse_known(store: StoreHandle, name: str) -> None:
     """Raise Conflict if the session exists: past turns cannot be imported into it."""
     if name in store.sessions():
         raise Conflict(
-            f"there is a session {name} already",
+            f"session {name} already exists",
             "Nothing was imported. Choose another name with `--session NAME`.",
             session=name,
         )
@@ -99,7 +97,7 @@ class _Import(Transaction):
     def run(self, turns: Sequence[ImportedTurn], known: AgentSession | None) -> Imported:
         refuse_known(self._store, self._session)
         self._drop_never(turns)
-        self._look(self.scan(), list(dict.fromkeys(path for turn in turns for path in turn.changes)))
+        self._look_at_disk(self.scan(), list(dict.fromkeys(path for turn in turns for path in turn.changes)))
         self._baseline(turns)
         imported = Imported()
         for turn in turns:
@@ -110,21 +108,18 @@ class _Import(Transaction):
             same = self._trees.file(self._recorder.tree, path) == entry
             (imported.verified if same else imported.moved_on).append(path)
         if known is not None:
-            self._belong(known, imported.commits[-1])
+            self._link_agent_session(known, imported.commits[-1])
         self.commit(f"import of session {self._session}", None)
         return imported
 
     def _drop_never(self, turns: Sequence[ImportedTurn]) -> None:
-        """Drop changes to files that are never captured.
-
-        The conversation must not bring them in either.
-        """
+        """Drop changes to files that are never captured."""
         why_not = self._store.policy.why_not
         for turn in turns:
             turn.changes = {path: change for path, change in turn.changes.items() if why_not(path) is None}
 
-    def _look(self, disk: bytes, paths: list[bytes]) -> None:
-        """Look at the files that the turns changed, also where ignore rules hide them."""
+    def _look_at_disk(self, disk: bytes, paths: list[bytes]) -> None:
+        """Read the files that the turns changed, even if ignore rules hide them."""
         states = self._capture.look(paths, disk)
         for path in paths:
             entry = states.get(path)
@@ -136,7 +131,10 @@ class _Import(Transaction):
         self._capture.disk = self._put(disk, states)
 
     def _changing(self, path: bytes) -> Conflict:
-        return Conflict(f"{os.fsdecode(path)} is being changed", "Nothing was imported. Run it again.")
+        return Conflict(
+            f"{os.fsdecode(path)} is being changed",
+            "Nothing was imported. Run the command again once nothing changes it.",
+        )
 
     def _baseline(self, turns: Sequence[ImportedTurn]) -> None:
         first: dict[bytes, bytes | None] = {}
@@ -156,7 +154,7 @@ class _Import(Transaction):
         self._add("baseline", tree, "Baseline", self._store.user, (), record)
 
     def _edits(self, turn: ImportedTurn) -> None:
-        """Record what others did to the turn's files since the previous turn."""
+        """Record changes by others to the turn's files since the previous turn."""
         tree = self._recorder.tree
         assert tree is not None
         found = {path: self._entry(path, before) for path, (before, _) in turn.changes.items()}
@@ -208,10 +206,10 @@ class _Import(Transaction):
             answer=answer,
         )
 
-    def _belong(self, known: AgentSession, last: bytes) -> None:
+    def _link_agent_session(self, known: AgentSession, last: bytes) -> None:
         """Link the session to its agent session so that the conversation can continue.
 
-        An agent session that hooks already know stays with the hooks.
+        An agent session that hooks already recorded keeps its own session.
         """
         conversations = Conversations(self._store)
         if conversations.agent_session(known.id) is None:
@@ -243,7 +241,7 @@ class _Import(Transaction):
 # Reading the disk before a store exists.
 
 
-class _Keeping(HashOnlyWriter):
+class _BlobReader(HashOnlyWriter):
     """A writer that keeps the one blob it is given."""
 
     def __init__(self) -> None:
@@ -276,7 +274,7 @@ def _read(root: bytes, path: bytes) -> bytes | str | None:
         return None
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    writer = _Keeping()
+    writer = _BlobReader()
     try:
         taken = Blobs(root, writer).take(path)
     except LeftOut as why:

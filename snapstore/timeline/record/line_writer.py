@@ -1,4 +1,4 @@
-"""Writer of commits on one session's line: objects, journal, refs, then cache."""
+"""Write commits on one session's line: objects, journal, refs, then cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from snapstore.store.state import SessionState, encode
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history import raw_lines
 from snapstore.timeline.history.commit_cache import row_of
-from snapstore.timeline.history.nodes import _held, highest_seq
+from snapstore.timeline.history.nodes import held_refs, highest_seq
 from snapstore.timeline.history.operations import cursor_value
 from snapstore.timeline.history.turn_cache import LONGEST_RECORD, MOST_TOUCHED, TurnCache, replies_in, turns_file
 from snapstore.timeline.record.redact import Redactor
@@ -50,18 +50,17 @@ class LineWriter:
         if value is None and foreign.refs:
             newest = foreign.newest(store.shadow, session)
             self._start = newest[1] if newest is not None else None
-        # The branch that the line continues. A branch of another machine is never written to: the line gets its own
-        # branch.
-        self._on = value if isinstance(value, str) and value not in foreign.refs else None
+        # The branch that the line continues. For a branch of another machine it is None: the line gets its own branch.
+        self._branch_ref = value if isinstance(value, str) and value not in foreign.refs else None
         self.cursor = self._start
         self.tree = store.shadow.commit(self._start).tree if self._start else None
         capture.held.trust(self.tree)
         self._state = store.documents.session(session) or self._state_from_refs()
         self._seq: int | None = None  # the last number assigned; looked up when the first one is needed
-        self._left = self._state.branch  # `make_room` must not archive the branch that a new branch starts from
-        self._says: list[str] = []  # messages for the user, shown once the transaction is done
-        self._fresh_branch: str | None = None
-        self._records: dict[bytes, tuple[dict[str, Any], Record]] = {}  # our own fields, and the rest
+        self._left_branch = self._state.branch  # the branch that a new branch starts from, never archived by it
+        self._messages: list[str] = []  # messages for the user, shown once the transaction is done
+        self._new_branch_ref: str | None = None
+        self._records: dict[bytes, tuple[dict[str, Any], Record]] = {}  # by commit: our own fields, and the rest
         self._turn: int | None = None
         self._title = ""  # of the branch, if this is its first turn
         self._now = store.clock()
@@ -86,7 +85,7 @@ class LineWriter:
         need not be in memory together.
         """
         if tree == EMPTY_TREE:
-            self._writer.add(TREE, b"")  # every git knows this object without a copy, but `git fsck` wants one
+            self._writer.add(TREE, b"")  # git knows the empty tree without storing it, but `git fsck` wants to find it
         self._seq = self._last_seq() + 1
         trailers: dict[str, object] = {"Kind": kind, "Session": self.session}
         if turn is not None:
@@ -95,7 +94,7 @@ class LineWriter:
         if agent:
             trailers["Agent"] = agent
         found = list(changes)
-        # An object from the tree of another session or branch may be reachable only through a ref that goes away.
+        # An object from the tree of another session or branch may lose the only ref that reaches it.
         self._capture.held.keep(self._writer, ((path, new) for path, _, new in found))
         listed = [(letter(change), change[0]) for change in found]
         text = commits.message(subject, listed, trailers, answer=answer or _answer(record))
@@ -121,7 +120,7 @@ class LineWriter:
 
         Edits before the turn may have begun the branch.
         """
-        if turn == 1 or self._on is None:
+        if turn == 1 or self._branch_ref is None:
             return True
         return self._start is not None and self._store.shadow.commit(self._start).trailers.get("Kind") != "turn"
 
@@ -157,12 +156,12 @@ class LineWriter:
     ) -> dict[bytes, os.stat_result | None]:
         """Make the transaction durable and visible as a whole, or not at all.
 
-        `refs` and `moves`, the moves of the user's files, are part of it.
+        `refs` and `moves` (changes of the user's files) are part of the transaction.
         """
         store, writer = self._store, self._writer
         ref_moves: list[RefMove] = list(refs)
         disk = self._capture.disk
-        branch = self._on
+        branch = self._branch_ref
         if self.cursor != self._start:
             if branch is not None:
                 ref_moves.append((branch, self._start, self.cursor))
@@ -170,7 +169,7 @@ class LineWriter:
                 branch = self.branch()
                 ref_moves += [(branch, None, self.cursor), (self.cursor_ref, self._cursor_value, branch)]
                 files[f"sessions/{self.session}.json"] = encode(self._state)
-                ref_moves += self._make_room(files)
+                ref_moves += self._archive_oldest(files)
         elif self._cursor_value is None and self._start is not None:
             ref_moves.append((self.cursor_ref, None, self._start))  # a later pull must not move the session
         if self._records:
@@ -192,7 +191,7 @@ class LineWriter:
         except BaseException:
             self._discard(pack, ref_moves)
             raise
-        for text in self._says:
+        for text in self._messages:
             store.say(text)
         self._afterwards(lambda: store.shadow.objects.release(pack))
         self._afterwards(self._capture.remember)
@@ -209,12 +208,12 @@ class LineWriter:
 
     def _notes(self) -> dict[str, list[tuple[bytes, bytes]]]:
         """Store the records and raw lines; return (commit, blob) pairs per notes ref."""
-        scrub, add = self._scrub(), self._writer.add
+        scrub, add = self._redactor(), self._writer.add
         found: dict[str, list[tuple[bytes, bytes]]] = {notes.REF: []}
         for oid, (head, record) in self._records.items():
             whole = {**head, **(record() if callable(record) else record)}
-            told, lines = raw_lines.take_out(scrub.record(whole) if scrub is not None else whole)
-            note = json.dumps(told).encode()
+            note_fields, lines = raw_lines.take_out(scrub.record(whole) if scrub is not None else whole)
+            note = json.dumps(note_fields).encode()
             if len(note) <= LONGEST_RECORD:
                 self._turns.add(replies={object_id(BLOB, note): replies_in(note)})
             found[notes.REF].append((oid, add(BLOB, note)))
@@ -222,10 +221,10 @@ class LineWriter:
                 found.setdefault(notes.TRANSCRIPTS, []).append((oid, add(BLOB, lines)))
         return found
 
-    def _scrub(self) -> Redactor | None:
-        """Return what redacts never-captured files from records, or None without patterns.
+    def _redactor(self) -> Redactor | None:
+        """Return a redactor for never-captured files, None without such patterns.
 
-        The content of a file that is never captured must not be stored through the conversation either.
+        The content of a file that is never captured must not be stored as part of the conversation either.
         """
         policy = self._store.policy
         if not policy.never_capture:
@@ -244,21 +243,20 @@ class LineWriter:
     def _afterwards(self, work: Callable[[], object]) -> None:
         """Run optional work after the commit and log its failure.
 
-        The work only saves time later and must not make a recorded turn look failed. A full disk often shows here
-        first.
+        The work only saves time later and must not make a recorded turn look failed. A full disk often fails here.
         """
         try:
             work()
-        except Exception as error:  # any kind: the turn is recorded
+        except Exception as error:  # the turn is recorded, whatever fails here
             self._store.log(f"after recording: {type(error).__name__}: {error}")
 
     def branch(self) -> str:
         """Return the ref of the branch that the line continues, or of a new branch."""
-        if self._on is not None:
-            return self._on
-        if self._fresh_branch is None:
-            self._fresh_branch = self._new_branch()
-        return self._fresh_branch
+        if self._branch_ref is not None:
+            return self._branch_ref
+        if self._new_branch_ref is None:
+            self._new_branch_ref = self._new_branch()
+        return self._new_branch_ref
 
     def _new_branch(self) -> str:
         """Choose the branch of a line that does not continue a tip; update the state.
@@ -266,7 +264,7 @@ class LineWriter:
         The name is `main` for the session's first branch. Names of archived and deleted branches are not reused,
         because these branches can be restored.
         """
-        taken = {name.rpartition("/")[2] for name in _held(self._store.shadow, self.session)}
+        taken = {name.rpartition("/")[2] for name in held_refs(self._store.shadow, self.session)}
         name, number = MAIN, 1
         while name in taken:
             number += 1
@@ -275,12 +273,12 @@ class LineWriter:
         self._state.floor = max(self._state.floor, highest_seq(self._store, self.session))
         return branch_ref(self.session, name)
 
-    def _make_room(self, files: dict[str, bytes | None]) -> list[RefMove]:
+    def _archive_oldest(self, files: dict[str, bytes | None]) -> list[RefMove]:
         """Archive the oldest branches beyond the limit; a failure never fails the turn."""
-        from snapstore.timeline.record.branch_limit import make_room
+        from snapstore.timeline.record.branch_limit import archive_oldest
 
         try:
-            moves, self._says = make_room(self._store, self.session, files, keep=self._left)
+            moves, self._messages = archive_oldest(self._store, self.session, files, keep=self._left_branch)
         except SnapstoreError as error:
             self._store.log(f"the oldest branch stays in the list: {error}")
             return []
@@ -295,9 +293,9 @@ class LineWriter:
     def _last_seq(self) -> int:
         if self._seq is not None:
             return self._seq
-        if self._start is None or self._on is not None:
+        if self._start is None or self._branch_ref is not None:
             own = (self._store.shadow.commit(self._start).number("Seq") or 0) if self._start else -1
-        else:  # the line starts before a tip: the number of its last commit is not the highest
+        else:  # the line starts before a tip, so its last commit does not have the highest number
             own = highest_seq(self._store, self.session)
         return max(self._state.floor, own)
 

@@ -1,9 +1,9 @@
-"""Redaction of turn records: removes what was written to or read from given files.
+"""Redact turn records: remove what was written to or read from given files.
 
 A record repeats what a turn did to files several times: in the tool calls with their results, and in the raw lines of
-the conversation. Where these mention a redacted file, their content is blanked. Who said what, when, and in which order
-stays, so that the conversation can still be read and continued. `needles` are fragments of the files' own content
-(`fragments`); they are redacted wherever they occur, also in prompts and replies.
+the conversation. Where these mention a redacted file, their content is blanked. Roles, times and order stay, so that
+the conversation can still be read and continued. Fragments of the files' own content (see `fragments`) are redacted
+wherever they occur, also in prompts and replies.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _STRUCTURE = {
     *("started_at", "ended_at", "empty_folders", "left_folders", "left_out", "first_seen", "user_git"),
 }
 _LINKS = ("tool_use_id", "call_id", "callID", "id", "toolCallId")
-_CALLS = ("input", "arguments", "args", "state")
-_TOOLISH = ("tool", "function", "exec", "output", '"input"', "patch", "attachment", "snapshot")
+_ARGUMENTS = ("input", "arguments", "args", "state")
+_TOOL_WORDS = ("tool", "function", "exec", "output", '"input"', "patch", "attachment", "snapshot")
 _WORD = re.compile(r"[^\s\"'`;|&<>(){}=:,\\]+")
 
 
@@ -65,7 +65,7 @@ class Redactor:
         root: bytes,
         matches: Callable[[bytes], bool],
         patterns: Iterable[str],
-        needles: Iterable[str] = (),
+        fragments: Iterable[str] = (),
         names: Iterable[bytes] | None = None,
     ) -> None:
         self._root = os.fsdecode(root.rstrip(b"/")) + "/"
@@ -74,18 +74,18 @@ class Redactor:
         self._hints = [*dict.fromkeys(hints)] if all(hints) else [""]
         spelled = (_last_part(pattern) for pattern in patterns) if names is None else map(os.fsdecode, names)
         self._names = {name.rpartition("/")[2] for name in spelled if name}
-        self._needles = FragmentSearch(needle for needle in needles if needle not in self._root)
-        self._here = self._needles.all  # the fragments that the current record may contain
+        self._fragments = FragmentSearch(fragment for fragment in fragments if fragment not in self._root)
+        self._candidates = self._fragments.all  # the fragments that the current record may contain
 
     def record(self, record: dict[str, Any], text: bytes | None = None) -> dict[str, Any]:
         """Return the redacted record, or the same object where there is nothing to redact.
 
-        `text` is the record as stored. One search through it rules out what the record cannot contain.
+        `text` is the record as stored. Searching it once rules out most fragments.
         """
-        self._here = self._needles.all
+        self._candidates = self._fragments.all
         if text is not None:
-            self._here = self._needles.within(text)
-            if not self._here and not any(_encoded(hint) in text for hint in self._hints):
+            self._candidates = self._fragments.within(text)
+            if not self._candidates and not any(_encoded(hint) in text for hint in self._hints):
                 return record
         changed = dict(record)
         calls = record.get("tool_calls")
@@ -105,28 +105,28 @@ class Redactor:
             ]
         for key, value in changed.items():
             if key not in _STRUCTURE:
-                changed[key] = self._needled(value)
+                changed[key] = self._without_fragments(value)
         return changed if changed != record else record
 
     def text(self, text: str) -> str:
         """Return a text without the fragments, also in their JSON-encoded forms."""
-        for needle in self._here:
-            if needle.part in text:
-                for spelled in _spellings(needle.piece):
+        for fragment in self._candidates:
+            if fragment.part in text:
+                for spelled in _spellings(fragment.piece):
                     if spelled in text:
-                        text = needle.replaced(text, spelled, FORGOTTEN)
+                        text = fragment.replaced(text, spelled, FORGOTTEN)
         return text
 
     def message(self, text: str) -> str:
-        """Return a text that belongs to no record without the fragments."""
-        self._here = self._needles.within(text.encode("utf-8", "replace"))
+        """Return a text without the fragments; for texts outside of records."""
+        self._candidates = self._fragments.within(text.encode("utf-8", "replace"))
         return self.text(text)
 
     def _call(self, call: Any, ids: set[str]) -> Any:
         if not isinstance(call, dict):
-            return self._needled(call)
+            return self._without_fragments(call)
         if not self._is_about(call):
-            return self._needled(call)
+            return self._without_fragments(call)
         if isinstance(call.get("id"), str):
             ids.add(call["id"])
         return _blank(call)
@@ -135,39 +135,39 @@ class Redactor:
         if not isinstance(line, str):
             return False
         hinted = any(hint in line for hint in self._hints)
-        return hinted or _holds(line, ids) or any(needle.part in line for needle in self._here)
+        return hinted or _holds(line, ids) or any(fragment.part in line for fragment in self._candidates)
 
     def _line(self, line: Any, value: Any, ids: set[str]) -> Any:
         if not isinstance(line, str) or (value is None and not self._is_suspect(line, ids)):
             return line
         if value is None:  # not JSON: the line has no parts to treat separately
-            return self.text(line) if not self._says(line) else ""
+            return self.text(line) if not self._names_file(line) else ""
         linked = _holds(line, ids)
-        if linked or (any(word in line for word in _TOOLISH) and self._is_about(value)):
+        if linked or (any(word in line for word in _TOOL_WORDS) and self._is_about(value)):
             return _dumped(_blank(value), line)
-        scrubbed = self._needled(value)
+        scrubbed = self._without_fragments(value)
         return _dumped(scrubbed, line) if scrubbed != value else line
 
     def _link(self, value: Any, ids: set[str]) -> None:
-        """Collect the ids of calls that are about one of the files."""
+        """Add to `ids` the ids of tool calls that are about one of the files."""
         for found in _dicts(value):
             names = [found[key] for key in _LINKS if isinstance(found.get(key), str)]
-            if names and any(key in found for key in _CALLS) and self._is_about(found):
+            if names and any(key in found for key in _ARGUMENTS) and self._is_about(found):
                 ids.update(names)
 
     def _is_about(self, value: Any) -> bool:
-        return any(self._says(text) for text in _strings(value))
+        return any(self._names_file(text) for text in _strings(value))
 
-    def _says(self, text: str) -> bool:
+    def _names_file(self, text: str) -> bool:
         """Return whether a text names one of the files."""
         if not any(hint in text for hint in self._hints):
             return False
         nested = _plain_json(text) if text[:1] in "{[" else None
         if nested is not None and self._is_about(nested):
             return True
-        return any(self._is_one(word) for word in (text, *_WORD.findall(text)) if len(word) < 4096)
+        return any(self._is_file_name(word) for word in (text, *_WORD.findall(text)) if len(word) < 4096)
 
-    def _is_one(self, word: str) -> bool:
+    def _is_file_name(self, word: str) -> bool:
         name = word.removeprefix(self._root).removeprefix("./").rstrip("/.,!?*")
         if not name or "\n" in name:
             return False
@@ -180,17 +180,17 @@ class Redactor:
         except (ValueError, UnicodeError):
             return False
 
-    def _needled(self, value: Any) -> Any:
-        if not self._here:
+    def _without_fragments(self, value: Any) -> Any:
+        if not self._candidates:
             return value
         if isinstance(value, str):
             nested = _plain_json(value) if value[:1] in ("{", "[") else None
             if nested is None:
                 return self.text(value)
-            scrubbed = self._needled(nested)
+            scrubbed = self._without_fragments(nested)
             return _dumped(scrubbed, value) if scrubbed != nested else value
         if isinstance(value, list):
-            return [self._needled(one) for one in value]
+            return [self._without_fragments(one) for one in value]
         if isinstance(value, dict):
             return self._fields(value)
         return value
@@ -202,7 +202,7 @@ class Redactor:
             name = told = self.text(key)
             while name in made or (name != key and name in fields):
                 name = f"{told} {len(made)}"
-            made[name] = value if key in _LINKING and isinstance(value, str) else self._needled(value)
+            made[name] = value if key in _LINKING and isinstance(value, str) else self._without_fragments(value)
         return made
 
 
@@ -251,10 +251,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _spellings(needle: str) -> tuple[str, ...]:
-    if needle.isascii() and not any(c in needle for c in '"\\/'):
-        return (needle,)
-    plain = (needle, json.dumps(needle)[1:-1], json.dumps(needle, ensure_ascii=False)[1:-1])
+def _spellings(fragment: str) -> tuple[str, ...]:
+    if fragment.isascii() and not any(c in fragment for c in '"\\/'):
+        return (fragment,)
+    plain = (fragment, json.dumps(fragment)[1:-1], json.dumps(fragment, ensure_ascii=False)[1:-1])
     return (*plain, *(text.replace("/", "\\/") for text in plain))
 
 

@@ -1,4 +1,4 @@
-"""A session and the life of its turns: begin, touch, end, cancel."""
+"""Record the turns of a session: begin, touch, end, cancel."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class RecordingSession(SessionHandle):
         known: AgentSession | None = None,
         origin: dict[str, str] | None = None,
     ) -> Turn:
-        """Open a turn, after recording what others changed since the last turn as edits.
+        """Open a turn; changes since the last turn are recorded first, as edits.
 
-        A turn that was left open is closed first, as interrupted. With `hold` the turn belongs to this process: no
-        other turn can begin in the session while the process lives. `known` and `origin` are what an agent's hooks know
-        about the agent's session and the prompt.
+        A turn that was left open is closed as interrupted. With `hold` the turn belongs to this process: no other turn
+        can begin in the session while the process lives. Agents' hooks pass the agent session as `known` and facts
+        about the prompt as `origin`.
         """
         store = self.store
         with store.changing():
@@ -78,7 +78,7 @@ class RecordingSession(SessionHandle):
     def open_turn(self) -> Turn:
         """Return the open turn of this session, whichever process began it."""
         if self.store.open_turn(self.name) is None:
-            raise self._nothing_open()
+            raise self._no_open_turn()
         return Turn(self)
 
     def touch(
@@ -97,7 +97,7 @@ class RecordingSession(SessionHandle):
         """
         wanted = [self.inside(path) for path in paths]
         with self.store.changing():
-            turn = self._opened()
+            turn = self._current_turn()
             with Transaction(self.store, self.name) as step:
                 step.name(turn, wanted, after=after)
                 if shell and not turn.shell and turn.origin.get("tells") == "before":
@@ -114,14 +114,14 @@ class RecordingSession(SessionHandle):
     def end(self, *, scan: bool | None = None, status: str = DONE, **record: Any) -> bytes:
         """Close the open turn and return its commit.
 
-        The end scans unless the turn named every change; `scan` overrides the choice. `record` is what to store about
-        the conversation: replies, thinking, tool_calls, lines.
+        The end scans unless the turn named every change; `scan` overrides that. `record` has the conversation to store:
+        replies, thinking, tool_calls, lines.
         """
         with self.store.changing():
-            turn = self._mine()
+            turn = self._own_turn()
             with Transaction(self.store, self.name) as step:
                 found_by = NAMED
-                if scan if scan is not None else _is_to_scan(turn, status):
+                if scan if scan is not None else _needs_scan(turn, status):
                     step.scan(turn)
                     found_by = SCANNED
                 oid = step.record_turn(turn, found_by, status, record)
@@ -130,14 +130,14 @@ class RecordingSession(SessionHandle):
         return oid
 
     def end_if_changed(self, **record: Any) -> bytes | None:
-        """Close the open turn after a scan; drop a turn that changed nothing."""
+        """Close the open turn after a scan, or drop it if no file changed."""
         with self.store.changing():
-            turn = self._mine()
+            turn = self._own_turn()
             with Transaction(self.store, self.name) as step:
                 changed = step.scan(turn) != self.store.shadow.commit(step.cursor).tree
                 oid = step.record_turn(turn, SCANNED, DONE, record) if changed else None
                 if oid is None:
-                    step.over(turn)
+                    step.drop_autosave(turn)
                 step.commit(f"end of a turn in session {self.name}", None)
         if oid is not None:
             start_push(self.store)
@@ -146,48 +146,48 @@ class RecordingSession(SessionHandle):
     def note(self, prompt: str | None = None, **origin: str) -> None:
         """Add facts about the origin of the open turn, or replace its prompt."""
         with self.store.changing():
-            turn = self._opened()
+            turn = self._current_turn()
             turn.prompt = turn.prompt if prompt is None else readable(prompt)
             turn.origin |= origin
             files: dict[str, bytes | None] = {f"open/{self.name}.json": encode(turn)}
             self.store.journal.carry_out([], files, what=f"note on a turn in session {self.name}")
 
     def amend(self, commit: bytes, **record: Any) -> None:
-        """Add to the record of a closed turn: an agent may write its conversation late."""
+        """Add to the record of a closed turn, for agents that write their files late."""
         with self.store.changing(), Transaction(self.store, self.name) as step:
             step.amend(commit, record)
             step.commit(f"record of a turn in session {self.name}", self.store.open_turn(self.name))
         start_push(self.store)
 
     def cancel(self) -> None:
-        """Drop the open turn; the next turn records its changes as edits."""
+        """Drop the open turn; its changes stay on disk and become edits."""
         with self.store.changing():
-            turn = self._mine()
+            turn = self._own_turn()
             refs: list[RefMove] = []
             if turn.saved_at:
-                from snapstore.timeline.record.autosave import forgotten
+                from snapstore.timeline.record.autosave import drop_move
 
-                refs = forgotten(self.store, turn)
+                refs = drop_move(self.store, turn)
             self.store.journal.carry_out(
                 refs, {f"open/{self.name}.json": None}, what=f"cancel of a turn in session {self.name}"
             )
 
     def close_open_turn(self, **record: Any) -> bytes | None:
-        """Close a turn that was left open as interrupted, and return its commit."""
+        """Close a turn that was left open, as interrupted, and return its commit."""
         turn = self.store.open_turn(self.name)
         if turn is None:
             return None
         return self.end(scan=None if turn.origin else True, status=INTERRUPTED, **record)
 
-    def _opened(self) -> OpenTurn:
+    def _current_turn(self) -> OpenTurn:
         turn = self.store.open_turn(self.name)
         if turn is None:
-            raise self._nothing_open()
+            raise self._no_open_turn()
         return turn
 
-    def _mine(self) -> OpenTurn:
+    def _own_turn(self) -> OpenTurn:
         """Return the open turn; raise Busy if another live process holds the turn."""
-        turn = self._opened()
+        turn = self._current_turn()
         if is_held(turn) and turn.owner and turn.owner[0] != os.getpid():
             raise self._busy(turn)
         return turn
@@ -195,13 +195,13 @@ class RecordingSession(SessionHandle):
     def _busy(self, turn: OpenTurn) -> Busy:
         pid = turn.owner and turn.owner[0]
         if pid == os.getpid():
-            message, hint = f"a turn of session {self.name} is open already", "End it first, or use another session."
+            message, hint = f"a turn of session {self.name} is already open", "End it first, or use another session."
         else:
             message = f"a turn of session {self.name} is open in process {pid}"
             hint = "Wait for it to end, or use another --session."
         return Busy(message, hint, session=self.name)
 
-    def _nothing_open(self) -> Unknown:
+    def _no_open_turn(self) -> Unknown:
         return Unknown(f"no turn is open in session {self.name}", "Begin one with `snapstore turn begin`.")
 
     def inside(self, path: str | bytes | os.PathLike[str]) -> bytes:
@@ -260,11 +260,11 @@ class Turn:
             self.end(status=DONE if error is None else INTERRUPTED)
 
 
-def _is_to_scan(turn: OpenTurn, status: str) -> bool:
+def _needs_scan(turn: OpenTurn, status: str) -> bool:
     """Return whether the turn may have changed more files than it named.
 
     An agent that announces every tool before it runs has named everything. What users edit while such an agent only
-    talks, or after they interrupted it, does not belong to the turn.
+    talks, or after they interrupted the agent, does not belong to the turn.
     """
     if turn.shell:
         return True

@@ -1,4 +1,4 @@
-"""One transaction of a session: scan, attribute each change, and commit."""
+"""Run one transaction of a session: scan, attribute each change, and commit."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ class Transaction:
             self._files[f"conversations/{self._session}.json"] = encode(self._state)
         self._recorder.commit(what, self._files, refs=self._refs)
 
-    def over(self, turn: OpenTurn) -> None:
-        """Remove what autosave kept for a turn that ends with this transaction."""
+    def drop_autosave(self, turn: OpenTurn) -> None:
+        """Remove the autosaved commit of a turn that ends with this transaction."""
         if turn.saved_at:
-            from snapstore.timeline.record.autosave import forgotten
+            from snapstore.timeline.record.autosave import drop_move
 
-            self._refs += forgotten(self._store, turn)
+            self._refs += drop_move(self._store, turn)
 
     def scans(self) -> int:
         return scans_in(self._capture.found.coverage)
@@ -96,7 +96,7 @@ class Transaction:
         recorder, user = self._recorder, self._store.user
         first_seen = sorted(os.fsdecode(path) for path in self._capture.found.first_seen)
         if recorder.tree is None and not self._store.shadow.refs.list(HEADS):
-            first_seen = []  # the first record of a store: there was no earlier state that could have missed a file
+            first_seen = []  # in the first record of a store, no file can be older than its first scan
         record: dict[str, Any] | None = None
         if left_out or first_seen:
             record = {"started_at": when, "ended_at": when, "left_out": left_out, "first_seen": first_seen}
@@ -105,7 +105,7 @@ class Transaction:
             return
         changes = list(self._trees.diff(recorder.tree, tree))
         if any(not is_file(new) for _, _, new in changes):
-            self._store.cache.load()  # it has the permission bits of removed files; a touch does not load it
+            self._store.cache.load()  # for the permission bits of removed files; a touch has not loaded it
         modes = self._modes(changes, {})
         if modes:
             record = {**(record or {"started_at": when, "ended_at": when}), "modes": modes}
@@ -114,8 +114,8 @@ class Transaction:
             recorder.add("edits", tree, f"Edits: {names}", author=user, changes=changes, record=record)
 
     def name(self, turn: OpenTurn, paths: Iterable[bytes], *, after: bool) -> None:
-        """Mark files as named by the turn, and record earlier changes by others as edits."""
-        before = self._gone_on(turn)
+        """Name files that the turn writes; record earlier changes by others as edits."""
+        before = self._merge_other_sessions(turn)
         known = set(turn.named)
         fresh = [path for path in dict.fromkeys(paths) if os.fsdecode(path) not in known]
         if not after:
@@ -133,12 +133,12 @@ class Transaction:
         turn.left_out = self._still_left_out(turn, states)
 
     def record_others(self, turn: OpenTurn) -> None:
-        """Record what changed since the turn began, and is not its own, as edits.
+        """Record changes by others since the turn began as edits.
 
-        Call before the turn's first program runs. Until then the turn has named everything it wrote, so the two can be
-        told apart. Afterwards a scan attributes every change to the turn.
+        Call before the turn's first program runs. Until then the turn has named everything it wrote, so all other
+        changes come from others. Afterwards a scan attributes every change to the turn.
         """
-        before = self._gone_on(turn)
+        before = self._merge_other_sessions(turn)
         disk = self.scan(turn)
         named = [os.fsencode(path) for one in (turn, *self._others) for path in one.named]
         theirs = {path: new for path, _, new in self._trees.diff(before, disk) if not _below_any(path, named)}
@@ -148,12 +148,12 @@ class Transaction:
         """Record the turn and what belongs before it; return the turn's commit."""
         recorder, found = self._recorder, self._capture.found
         assert recorder.tree is not None
-        self.over(turn)
+        self.drop_autosave(turn)
         named = [os.fsencode(path) for path in turn.named]
         states: States = self._capture.look(named, recorder.tree) if found_by == NAMED else {}
         first_seen = {path for path in found.first_seen if not self._was_known(turn, recorder.tree, path)}
         first_seen |= {os.fsencode(path) for path in turn.first_seen}
-        before = self._put(recorder.tree, self._settled(turn, recorder.tree, first_seen))
+        before = self._put(recorder.tree, self._states_before(turn, recorder.tree, first_seen))
         if found_by == NAMED:
             after = self._put(before, states)
             self._capture.apply(states, before, after)
@@ -183,7 +183,7 @@ class Transaction:
                 "found_by": found_by,
                 "left_out": _listed({**self._still_left_out(turn, states), **self._lost()}),
                 "first_seen": sorted(os.fsdecode(path) for path in first_seen),
-                "beside": self._beside() if changes and found_by == SCANNED else [],
+                "beside": self._overlapping_sessions() if changes and found_by == SCANNED else [],
                 "empty_folders": self._empty_folders(turn, before, changes),
                 "left_folders": self._left_folders(after, changes),
                 "modes": self._modes(changes, turn.modes),
@@ -229,22 +229,21 @@ class Transaction:
 
     # Attribution: who made which change.
 
-    def _gone_on(self, turn: OpenTurn) -> bytes:
-        """Return the tree this turn continues from, with other sessions' results.
+    def _merge_other_sessions(self, turn: OpenTurn) -> bytes:
+        """Return the tree this turn continues from, with what other sessions recorded since.
 
-        The merge happens now because edits by hand that are found next came later. Merged at the end of the turn, the
-        other sessions' changes would overwrite these edits.
+        They are merged now, because at the end of the turn their older states would replace edits made since.
         """
         tree = self._recorder.tree
         assert tree is not None
         if turn.captured_by_others:
-            tree = self._put(tree, self._settled(turn, tree, set()))
+            tree = self._put(tree, self._states_before(turn, tree, set()))
             self.record_edits(tree)
             turn.captured_by_others = []
         return tree
 
-    def _settled(self, turn: OpenTurn, before: bytes, first_seen: set[bytes]) -> States:
-        """Return the states that belong before the turn although they were found only now.
+    def _states_before(self, turn: OpenTurn, before: bytes, first_seen: set[bytes]) -> States:
+        """Return the states to record before the turn, because they are not its own changes.
 
         These are the results of other sessions' turns that ended meanwhile, and files whose earlier state is unknown.
         """
@@ -279,7 +278,7 @@ class Transaction:
             turn.empty_folders += [os.fsdecode(folder) for folder in there]
 
     def _empty_folders(self, turn: OpenTurn, before: bytes, changes: Iterable[Change]) -> list[str]:
-        """Return the folders, noted at a touch or scanned, older than their first file."""
+        """Return the folders that existed, without files, before the turn wrote into them."""
         listed = self._store.cache.folders
         found = set(turn.empty_folders)
         for path, old, _ in changes:
@@ -319,12 +318,12 @@ class Transaction:
         return os.path.isdir(full) and not os.path.islink(full) and spelling_on_disk(self._store.root, path) == path
 
     def _still_left_out(self, turn: OpenTurn, taken: States) -> dict[str, str]:
-        """Return the files left out so far, minus files captured because named."""
+        """Return the files left out so far, except those captured because they were named."""
         left_out = {**turn.left_out, **self.left_out()}
         return {path: why for path, why in left_out.items() if taken.get(os.fsencode(path)) is None}
 
-    def _beside(self) -> list[str]:
-        """Return sessions with open turns whose unnamed changes this scan may include."""
+    def _overlapping_sessions(self) -> list[str]:
+        """Return sessions with open turns whose changes this scan may include."""
         return sorted(one.session for one in self._others if one.shell or (one.origin or {}).get("tells") != "before")
 
     def _lost(self) -> dict[str, str]:
@@ -351,10 +350,10 @@ class Transaction:
         return self._put(after, states), states
 
     def _made_by_others(self, turn: OpenTurn, before: bytes, states: States, after: bool) -> States:
-        """Return which of the states found at a touch were not made by the turn.
+        """Return the states found at a touch that others made.
 
-        Before the write, and before any program ran, every difference was made by somebody else. After the write, only
-        a file that no scan could have seen belongs to the past, as first seen.
+        Before the write, and before any program ran, every difference comes from others. After the write, only a file
+        that no scan could have seen counts as older than the turn, and is recorded as first seen.
         """
         made: States = {}
         for path, state in states.items():
@@ -368,7 +367,7 @@ class Transaction:
             elif not turn.shell:
                 made[path] = state
                 if known is None and not self._capture.covered(path):
-                    self._capture.found.first_seen.add(path)  # its state is known from now on, but not earlier
+                    self._capture.found.first_seen.add(path)  # the earlier state is unknown
         return made
 
     def _put(self, tree: bytes, states: States) -> bytes:

@@ -15,7 +15,7 @@ from textual.content import Content
 from snapstore.base.text import ago, first_line, safe
 from snapstore.surface.tree_rows import whose
 from snapstore.surface.wording import turns_text
-from snapstore.timeline.history.agent_sessions import SessionLine, about, drawn, read_sessions
+from snapstore.timeline.history.agent_sessions import SessionLine, describe, fork_tree, read_sessions
 from snapstore.tui.move_steps import trouble
 from snapstore.tui.screens.pick import PickScreen
 from snapstore.tui.widgets.lines import styled
@@ -66,7 +66,7 @@ def _rows(line: SessionLine, shown: bool, now: float) -> list[Content]:
     parts = [whose(line.owner)] if line.owner is not None else []
     parts += [first_line(line.prompt)] if line.prompt else []
     rows = [Content.assemble(name, styled((when, "$quiet"), " · ".join(parts)))]
-    for lead, one in drawn(line):
+    for lead, one in fork_tree(line):
         style = "$here" if one.current else ""
-        rows.append(styled((f"    {lead}", "$lane"), (safe(one.known.id), style), (f"  {about(one)}", "$quiet")))
+        rows.append(styled((f"    {lead}", "$lane"), (safe(one.known.id), style), (f"  {describe(one)}", "$quiet")))
     return rows
