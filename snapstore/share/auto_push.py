@@ -48,10 +48,10 @@ def _push(store: StoreHandle) -> None:
         log.clear_notice(f"{store.folder}/log", "push")
     except SnapstoreError as error:
         log.set_notice(f"{store.folder}/log", "push", f"push after a turn: {error.message}", store.clock())
-    except Exception as error:  # nobody would see it
+    except Exception as error:  # a background process can only log it
         store.log(f"push after a turn: {type(error).__name__}: {error}")
 
 
 def _touch(path: str) -> None:
-    """Create a file; not synced, since the next turn's push sends everything anyway."""
+    """Create a file; not synced, because the next turn's push sends everything anyway."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))

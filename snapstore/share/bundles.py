@@ -1,9 +1,7 @@
-"""Export of turns to a git bundle, which acts as a pull-only remote.
+"""Export turns to a git bundle, which is a remote that can only be pulled from.
 
-Bundles are for machines without a network between them.
-
-The bundle contains everything that is here, also the lines of other machines, each with its owner. So a line has one
-name in a store, whichever way it arrived.
+Bundles are for machines without a network between them. A bundle contains every line that is here, also those of other
+machines, each with its owner. So a line has one name in a store, whichever way it arrived.
 """
 
 from __future__ import annotations
@@ -24,10 +22,12 @@ Progress = Callable[[str, int, int], None]
 
 
 class Exported:
+    """The result of an export."""
+
     __slots__ = ("objects", "path", "refs", "remarks", "size")
 
     def __init__(self, path: str, refs: dict[str, bytes], objects: int, remarks: list[str]) -> None:
-        self.remarks = remarks  # what the search for secrets could not do
+        self.remarks = remarks  # messages for the user
         self.path = path
         self.refs = refs
         self.objects = objects
@@ -35,9 +35,9 @@ class Exported:
 
 
 def export(store: StoreHandle, path: str, *, since: str | None = None, progress: Progress | None = None) -> Exported:
-    """Write a bundle; raise Secret where the bundle would publish one, as a push does.
+    """Write a bundle; raise Secret if it would publish one, like a push.
 
-    `since` is an earlier bundle that the reader already has; only what came after it is written.
+    `since` is an earlier bundle that the reader already has: the new one contains only what is not in it.
     """
     known = list(bundles.read_header(since).refs.values()) if since is not None else []
     shadow = store.shadow

@@ -1,10 +1,10 @@
-"""Large pushes over a network in parts, so that an interrupted push can resume.
+"""Send large pushes over a network in parts, so that an interrupted push can resume.
 
-A server keeps nothing of half a pack. So the files of a large push go first, some megabytes at a time, below a ref that
-only this machine uses. The ref holds a chain of commits. The tree of each commit lists the files of its part by their
-ids and contains the tree of the previous part. History itself moves in one step at the end, as always, with whatever is
-not there yet: git omits what the last part's tree contains (see `has_parts` in git/remote). Then the ref is deleted. On
-a server that deletes no refs it stays, and holds nothing that history does not.
+A server keeps nothing of an incomplete pack. So the files of a large push go first, some megabytes at a time, below a
+ref that only this machine uses. The ref holds a chain of commits. The tree of each commit lists the files of its part
+by their ids and contains the tree of the previous part. History itself moves in one step at the end, with whatever the
+server still lacks: git omits what the last part's tree contains (see `has_parts` in git/remote). Then the ref is
+deleted. If the server refuses to delete refs, the ref stays, and holds only files that history has too.
 """
 
 from __future__ import annotations
@@ -21,17 +21,14 @@ from snapstore.git.repository import SNAPSTORE, Shadow
 
 Updates = Mapping[str, tuple[bytes | None, bytes | None]]
 
-SIZE = 64 << 20  # bytes of files per part, as they are on disk: a minute over a slow line
+SIZE = 64 << 20  # bytes of files per part, uncompressed: a minute over a slow line
 
 _SUBJECT = "A part of a push"
 _EARLIER = b"parts"  # the name of the previous part's tree; it sorts after every id
 
 
-def others(refs: Mapping[str, bytes]) -> list[bytes]:
-    """Return the targets of a server's refs except parts.
-
-    The trees of parts resemble no others, so comparing with them is of no use.
-    """
+def other_targets(refs: Mapping[str, bytes]) -> list[bytes]:
+    """Return the targets of a server's refs except parts, which no history builds on."""
     return [oid for ref, oid in refs.items() if not ref.startswith(PARTS)]
 
 
@@ -63,19 +60,20 @@ class Parts:
     def send(self, files: Iterable[bytes], seconds: int, first: Updates) -> bool:
         """Send all files but the last part, which goes with history.
 
-        `first` has refs without which the server would look like another project's. Return whether they were sent.
+        `first` has the refs that identify the project, which must reach the server first. Return whether they were
+        sent.
         """
         if self._connection.address.scheme == "path":
             return False  # for a local folder, reading the parts again takes as long as writing them
         sent = False
-        for part in self._cut(oid for oid in files if oid not in self.there):
+        for part in self._split(oid for oid in files if oid not in self.there):
             if not self._send(part, seconds, first if not sent else {}):
-                break  # the server refuses parts, or another push of ours interferes: the rest goes at once
+                break  # the server refuses parts, or another push of ours interferes: send the rest at once
             sent = True
             self.there.update(part)
         return sent
 
-    def _cut(self, files: Iterable[bytes]) -> Iterator[list[bytes]]:
+    def _split(self, files: Iterable[bytes]) -> Iterator[list[bytes]]:
         part: dict[bytes, None] = {}
         size = 0
         for oid in files:
@@ -113,7 +111,7 @@ class Parts:
         return True
 
     def _next_ref(self) -> tuple[str, bytes | None]:
-        """Return a ref for the next part, and its value, which must be present here."""
+        """Return a ref for the next part, and the commit it points to, which must be here."""
         number = 1
         while True:
             ref = f"{PARTS}{self._machine}" + (f"-{number}" if number > 1 else "")
@@ -123,7 +121,7 @@ class Parts:
             number += 1
 
     def clear(self) -> None:
-        """Delete the parts, because history contains all of it now."""
+        """Delete the parts from the server, because history contains their files now."""
         if self._refs:
             try:
                 drop(self._connection, self._machine, self._connection.refs(push=True), self._shadow.objects)
@@ -132,6 +130,6 @@ class Parts:
 
 
 def drop(connection: Connection, machine: str, refs: Mapping[str, bytes], objects: Objects) -> dict[str, str | None]:
-    """Delete a machine's parts from a server; return per ref None or why it stayed."""
+    """Delete a machine's parts from a server; return None or the reason to keep per ref."""
     gone: dict[str, tuple[bytes | None, bytes | None]] = {ref: (oid, None) for ref, oid in of(machine, refs).items()}
     return connection.push(gone, [], objects, atomic=False)

@@ -1,6 +1,6 @@
-"""Creation of a store from a remote: `clone`, or `init --from`.
+"""Create a store from a remote: `clone`, or `init --from`.
 
-`clone` makes a new folder; `init --from` is for a folder that has the project already.
+`clone` makes a new folder; `init --from` is for a folder that already has the project's files.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def folder_of(url: str) -> str:
     """Return the default folder of a clone: the last part of the address."""
     name = url.rstrip("/").replace(":", "/").rpartition("/")[2].removesuffix(".git").rstrip("/")
     if not name or name.startswith((".", "-")):
-        raise Usage("which folder?", "Name it: `snapstore clone URL DIR`.")
+        raise Usage(f"no folder name can be taken from {url}", "Give one: `snapstore clone URL DIR`.")
     return name
 
 
@@ -71,13 +71,13 @@ def clone(
     if os.path.lexists(root) and (not os.path.isdir(root) or os.listdir(root)):
         raise Usage(
             f"{os.fsdecode(root)} already exists and is not empty",
-            "Choose another folder; for one that has the project already: `snapstore init --from URL`.",
+            "Choose another folder; for one that already has the project's files: `snapstore init --from URL`.",
         )
-    id = _project(url, say, progress, ask)
+    id = _project_id(url, say, progress, ask)
     made = not os.path.isdir(root)
     durable.make_folders(os.fsdecode(root), 0o777)
     try:
-        attached = _create(home, root, url, id, progress, ask, on_disk=False)
+        result = _create(home, root, url, id, progress, ask, on_disk=False)
     except BaseException:
         if made:
             try:
@@ -86,12 +86,12 @@ def clone(
                 pass
         raise
     with Store.open(os.fsdecode(root), home=home, say=say) as store:
-        if attached.session is not None:
-            session = store.session(attached.session)
-            plan = session.plan_goto(Graph(store, attached.session).cursor.hex(), exact=True)
+        if result.session is not None:
+            session = store.session(result.session)
+            plan = session.plan_goto(Graph(store, result.session).cursor.hex(), exact=True)
             plan.kind, plan.arguments = CLONE, []
-            attached.written = len(session.move(plan).plan.changing)
-    return attached
+            result.written = len(session.move(plan).plan.changing)
+    return result
 
 
 def attach(
@@ -107,17 +107,16 @@ def attach(
 ) -> CloneResult:
     """Join a shared project from a folder that already has its files.
 
-    No file changes. What is on disk is recorded on top of the newest turn on the server, as edits on a branch of our
-    own.
+    No file changes. What is on disk is recorded on top of the server's newest turn, as edits on a new branch.
     """
-    id = _project(url, say, progress, ask)
+    id = _project_id(url, say, progress, ask)
     if not os.path.isdir(locations.store_folder(home, root)):
         return _create(home, root, url, id, progress, ask, on_disk=True, anyway=anyway, **settings)
     with Store.open(os.fsdecode(root), home=home, say=say) as store:
         return _join(store, url, id, progress, ask)
 
 
-def _project(url: str, say: Callable[[str], None] | None, progress: Progress | None, ask: Ask | None) -> str:
+def _project_id(url: str, say: Callable[[str], None] | None, progress: Progress | None, ask: Ask | None) -> str:
     if bundles.is_bundle(url):
         id = project_of(bundles.read_header(url).refs, url)
         if id is None:
@@ -147,24 +146,24 @@ def _create(
     anyway: bool = False,
     **settings: Any,
 ) -> CloneResult:
-    attached = CloneResult(root)
+    result = CloneResult(root)
 
     def begin(store: StoreHandle) -> None:
-        remote = _named(store, url)
-        attached.pulled = pull(store, remote, progress=progress, ask=ask)
-        attached.session = newest_session(store)
-        if attached.session is None:
+        remote = _remote_for(store, url)
+        result.pulled = pull(store, remote, progress=progress, ask=ask)
+        result.session = newest_session(store)
+        if result.session is None:
             RecordingSession(store, "shell").take_baseline()
-            attached.session = "shell" if on_disk else None
+            result.session = "shell" if on_disk else None
         elif on_disk:
-            _stand(store, attached.session)
-            RecordingSession(store, attached.session).take_baseline()
+            _put_cursor(store, result.session)
+            RecordingSession(store, result.session).take_baseline()
 
     create_store(home, root, anyway=anyway, id=id, begin=begin, **settings)
-    return attached
+    return result
 
 
-def _named(store: StoreHandle, url: str) -> Remote:
+def _remote_for(store: StoreHandle, url: str) -> Remote:
     """Return the remote of a new store, without a name if its address has a password.
 
     Such an address is used once and not stored.
@@ -178,7 +177,7 @@ def _named(store: StoreHandle, url: str) -> Remote:
     return Remotes(store).add(DEFAULT, url)
 
 
-def _stand(store: StoreHandle, session: str) -> None:
+def _put_cursor(store: StoreHandle, session: str) -> None:
     """Set the cursor to the newest node of another machine's session; no file changes.
 
     The next transaction records the difference.
@@ -187,33 +186,33 @@ def _stand(store: StoreHandle, session: str) -> None:
         graph = Graph(store, session)
         if graph.is_elsewhere:
             moves = [(cursor_ref(session), None, graph.cursor)]
-            store.journal.carry_out(list(moves), {}, what=f"stand in session {session}")
+            store.journal.carry_out(list(moves), {}, what=f"checkout of session {session}")
 
 
 def _join(store: StoreHandle, url: str, id: str, progress: Progress | None, ask: Ask | None) -> CloneResult:
-    """Make an existing store part of the project; its id changes with what is pulled."""
-    attached = CloneResult(store.root)
-    attached.joined = store.header.id != id
+    """Make an existing store part of the project; its id changes together with the pull."""
+    result = CloneResult(store.root)
+    result.joined = store.header.id != id
     remotes = [remote for remote in Remotes(store).list() if remote.url != absolute(url)]
-    if attached.joined and remotes:
+    if result.joined and remotes:
         raise Unsafe(
-            f"this store is shared with {remotes[0].shown} already, as another project",
-            f"If it is to join anyway: `snapstore remote remove {remotes[0].name}` first.",
+            f"this store is already shared with {remotes[0].shown}, as another project",
+            f"Nothing was changed. To join anyway, run `snapstore remote remove {remotes[0].name}` first.",
         )
     known = {remote.name for remote in Remotes(store).list()}
-    remote = _named(store, url)
+    remote = _remote_for(store, url)
     header = copy(store.header)
     header.id = id
     try:
-        files = {"format": encode(header)} if attached.joined else None
-        attached.pulled = pull(store, remote, progress=progress, ask=ask, joining=files)
+        files = {"format": encode(header)} if result.joined else None
+        result.pulled = pull(store, remote, progress=progress, ask=ask, joining=files)
     except BaseException:
         if remote.name and remote.name not in known:
             Remotes(store).remove(remote.name)
         raise
     store.header.id = id
-    attached.session = store.active_session()
-    return attached
+    result.session = store.active_session()
+    return result
 
 
 def newest_session(store: StoreHandle) -> str | None:

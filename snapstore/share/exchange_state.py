@@ -1,4 +1,4 @@
-"""The shared refs of a store, their owners, and the last exchange per remote."""
+"""Read and update the shared refs of a store and the last exchange per remote."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from snapstore.errors import Unsafe
 from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.ref_names import MACHINES, REMOTES
 from snapstore.share.remotes import Remote
+from snapstore.share.server.ancestry import Ancestry
 from snapstore.share.server.machine import is_id
 from snapstore.share.server.names_there import PLACES, split
 from snapstore.store.handle import StoreHandle
 from snapstore.store.journal import RefMove
 from snapstore.timeline.forget import rewritten_ids
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.share.server.ancestry import Ancestry
 
 _LATEST = ("latest", "latest-transcripts")  # per remote: refs to the server's notes, in the order of notes.REFS
 
@@ -35,7 +32,7 @@ class Exchanged:
     ) -> None:
         self.pushed = pushed or {}  # local ref: [server ref, commit]
         self.seen = seen or []
-        self.protected = protected or {}  # default branch there: when (in seconds) the server refused to move it
+        self.protected = protected or {}  # the server's default branch: when (in seconds) it refused to move
 
 
 def document_of(remote: Remote) -> str:
@@ -43,17 +40,17 @@ def document_of(remote: Remote) -> str:
 
 
 def notes_ref(remote: Remote) -> str | None:
-    """Return the ref of the server's records as both sides last knew them.
+    """Return the local ref of the server's records at the last exchange.
 
-    The next exchange starts from there.
+    The next exchange compares with these records.
     """
     return f"{REMOTES}{remote.name}/notes" if remote.name else None
 
 
 def known_notes(store: StoreHandle, remote: Remote, theirs: bytes, ancestry: Ancestry) -> bytes | None:
-    """Return the server's records as both sides last knew them.
+    """Return the server's records at the last exchange.
 
-    A server that was restored from a backup no longer knows them.
+    None if the server no longer has them, such as after it was restored from a backup.
     """
     ref = notes_ref(remote)
     base = store.shadow.refs.read(ref) if ref is not None else None
@@ -78,15 +75,15 @@ def refuse_if_forgotten_there(store: StoreHandle, remote: Remote) -> None:
     if has_forgotten_commits(store, remote):
         raise Unsafe(
             f"{remote.name} still has what was forgotten here",
-            "Run `snapstore forget --remotes`: it replaces this machine's refs there, and lists what it cannot.",
+            "`snapstore forget --remotes` replaces this machine's refs there, and lists what it cannot replace.",
             remote=remote.name,
         )
 
 
 def without_dropped_refs(store: StoreHandle, remote: Remote, refs: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return a server's refs without what was forgotten or pruned here.
+    """Return a server's refs without those that were forgotten or pruned here.
 
-    A pruned ref is one that is as we left it on the server and that no longer exists here. Such a ref must not come
+    A ref counts as pruned if the server has it as we pushed it and it no longer exists here. A pull must not bring it
     back as another machine's ref.
     """
     forgotten = rewritten_ids.read(store).commits
@@ -108,7 +105,7 @@ def own_refs(store: StoreHandle) -> dict[str, bytes]:
 
 
 def haves(store: StoreHandle) -> list[bytes]:
-    """Return local tips with complete history, which a server need not send."""
+    """Return local tips, whose history a server need not send."""
     refs = store.shadow.refs
     found = [*shared_refs(store).values(), *refs.list(MACHINES).values(), *refs.list(REMOTES).values()]
     own = [refs.read(ref) for ref in NOTES]
@@ -120,8 +117,8 @@ def latest_moves(
 ) -> list[RefMove]:
     """Return moves of the refs that hold the server's current records and transcripts.
 
-    A push builds on these, and they may contain records that are not ours yet, so no gc may remove a part of them. No
-    ref is needed for what `beside` already holds.
+    A push builds on these commits, and they may contain records that were not pulled yet, so no gc may remove them.
+    Commits that the moves in `beside` already hold need no other ref.
     """
     held = {move[2] for move in beside}
     moves: list[RefMove] = []

@@ -1,4 +1,4 @@
-"""Pull: fetch other machines' branches; our refs and files do not change.
+"""Pull other machines' branches; our own refs and files do not change.
 
 Everything is fetched and checked outside the store first. Then, under the lock, names are chosen, and all refs, the
 records and `state/foreign` change in one journal entry. A kill at any point leaves the old state or the new one.
@@ -32,7 +32,7 @@ from snapstore.share.exchange_state import (
     shared_refs,
     without_dropped_refs,
 )
-from snapstore.share.record_sync import Own, to_take, transcripts_of
+from snapstore.share.record_sync import OwnCommits, to_receive, transcripts_of
 from snapstore.share.remotes import Remote
 from snapstore.share.sending import ATTEMPTS, wait
 from snapstore.share.server.ancestry import Ancestry
@@ -48,12 +48,12 @@ from snapstore.store.state import encode
 Progress = Callable[[str, int, int], None]
 
 
-class _Overtaken(RemoteError):
-    """Local refs went away during a pull."""
+class _RefsChanged(RemoteError):
+    """Local refs were removed during a pull."""
 
 
 class PulledRef:
-    """One local ref that came in: names, old and new value, turns, and its machine."""
+    """One local ref that a pull changed: names, old and new value, turns, its machine."""
 
     __slots__ = ("machine", "new", "old", "ref", "there", "turns")
 
@@ -80,9 +80,9 @@ class Pulled:
         self.turns = 0
         self.updates: list[PulledRef] = []
         self.received: dict[str, str] = {}  # server ref: local ref
-        self.dropped: list[str] = []  # local refs that have another name on the server by now
-        self.gone: list[str] = []  # refs that moved back or went away on the server, and stay here
-        self.refused = 0  # notes that were no records
+        self.dropped: list[str] = []  # local refs that were removed because they were renamed on the server
+        self.gone: list[str] = []  # refs that moved back or were deleted on the server, and stay here
+        self.refused = 0  # notes that were not valid records
 
 
 def pull(
@@ -104,7 +104,7 @@ def pull(
         tips = [*haves(store), *store.shadow.refs.list("refs/").values()]
         refs, incoming = bundles.read(remote.url, store.shadow.objects, list(dict.fromkeys(tips)), progress=progress)
         with incoming:
-            return _take_in(store, remote, refs, incoming, joining or {})
+            return _accept(store, remote, refs, incoming, joining or {})
     refuse_if_forgotten_there(store, remote)
     attempts = 0
     with open_remote(remote.url, progress=progress, ask=ask) as connection:
@@ -121,25 +121,25 @@ def pull(
                 wanted = _wanted(store, without_dropped_refs(store, remote, refs))
                 incoming = connection.fetch(*wanted, store.shadow.objects)
                 with incoming:
-                    return _take_in(store, remote, refs, incoming, joining or {})
-            except (_Overtaken, Missing):  # old records that a turn replaced and somebody's git removed
+                    return _accept(store, remote, refs, incoming, joining or {})
+            except (_RefsChanged, Missing):  # Missing: a turn replaced old records, and a user's git removed them
                 if attempts >= ATTEMPTS:
                     raise
-            except RemoteError:  # over http, what we asked for may have moved on meanwhile
+            except RemoteError:  # over http, the refs we asked for may have moved meanwhile
                 if attempts >= ATTEMPTS or connection.refs() == refs:
                     raise
             wait(attempts)
 
 
 def _wanted(store: StoreHandle, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:
-    """Return the objects to ask for, and the tips that are here."""
+    """Return the objects to ask for, and the tips that we have."""
     tips = haves(store)
     there = [oid for _, oid in interesting(refs)]
     held = reachable_from(store.shadow.objects, tips, there)
     return [oid for oid in there if oid not in held], tips
 
 
-def _take_in(
+def _accept(
     store: StoreHandle, remote: Remote, refs: Mapping[str, bytes], incoming: Incoming, files: Mapping[str, bytes | None]
 ) -> Pulled:
     """Make fetched objects visible in one journal entry."""
@@ -147,7 +147,7 @@ def _take_in(
     with store.changing():
         objects = store.shadow.objects
         fresh = _fresh(store, incoming.commits)
-        _must_be_held(store, incoming)
+        _refuse_unreachable(store, incoming)
         writer = objects.writer()
         try:
             with incoming.visible():
@@ -161,33 +161,33 @@ def _take_in(
             pulled = taking.carry_out()
             pulled.objects = len(incoming.ids)
         except BaseException:
-            # Only the `.keep` file goes, and not while a pending change needs the pack: the next run finishes that
-            # change.
+            # This removes only the `.keep` file, and not while a pending change, which the next command finishes, needs
+            # the pack.
             if not store.journal.pending():
                 for pack in packs:
                     objects.give_up(pack)
             raise
         for pack in packs:
             objects.release(pack)
-        fold.tidy(objects)  # a machine that only pulls has no turns to do it
+        fold.tidy(objects)  # a machine that only pulls has no turns that would do this
         return pulled
 
 
 def _fresh(store: StoreHandle, commits: list[bytes]) -> set[bytes]:
-    """Return which of the received commits are new here.
+    """Return the received commits that are new here.
 
-    Commits left by a failed pull are stored already, but still count as new.
+    Commits that a failed pull left behind are stored already, but still count as new.
     """
     objects = store.shadow.objects
     stored = [oid for oid in commits if objects.contains(oid, fresh=False)]
     return set(commits) - reachable_from(objects, store.shadow.refs.list("refs/").values(), stored)
 
 
-def _must_be_held(store: StoreHandle, incoming: Incoming) -> None:
-    """Raise Remote if refs no longer reach the objects that received ones build on.
+def _refuse_unreachable(store: StoreHandle, incoming: Incoming) -> None:
+    """Raise Remote if refs no longer reach the objects that the received ones build on.
 
-    The fetch ran without the lock, so these objects may have become unreachable and may go at any moment. Old records
-    are protected by the reflog, also from git.
+    The fetch ran without the lock, so these objects may have become unreachable and may be removed at any moment. Old
+    records are protected by the reflog, also from git.
     """
     refs, builds_on = store.shadow.refs, incoming.builds_on
     tips = set(refs.list("refs/").values())
@@ -195,10 +195,12 @@ def _must_be_held(store: StoreHandle, incoming: Incoming) -> None:
         tips |= {oid for rows in refs.logged().values() for _, old, new in rows for oid in (old, new)}
     held = reachable_from(store.shadow.objects, tips, builds_on)
     if any(oid not in held for oid in builds_on):
-        raise _Overtaken("branches of this store went away while it was pulled into", "Nothing was changed; try again.")
+        raise _RefsChanged("branches of this store were removed during the pull", "Nothing was changed. Pull again.")
 
 
 class _Taking:
+    """Chooses names for the fetched refs, and moves refs and records in one change."""
+
     def __init__(
         self,
         store: StoreHandle,
@@ -211,7 +213,7 @@ class _Taking:
         self._shadow = store.shadow
         self._remote = remote
         self._refs = refs
-        self._survey = ServerView(store, without_dropped_refs(store, remote, refs))
+        self._view = ServerView(store, without_dropped_refs(store, remote, refs))
         self._files: dict[str, bytes | None] = dict(files)
         self._moves: list[RefMove] = []
         self._pulled = Pulled(remote)
@@ -221,18 +223,18 @@ class _Taking:
     def prepare(self, writer: PackWriter) -> None:
         """Choose names and write the records. What was received must be visible."""
         store = self._store
-        missing = [ref for ref, oid in interesting(self._survey.refs) if not self._shadow.objects.contains(oid)]
+        missing = [ref for ref, oid in interesting(self._view.refs) if not self._shadow.objects.contains(oid)]
         if missing:
-            raise RemoteError(f"{self._remote.shown} did not send what {missing[0]} leads to", "Try again.")
-        check_commits(store, self._survey.refs, notes.REFS, self._remote.shown)
+            raise RemoteError(f"{self._remote.shown} did not send the commit of {missing[0]}", "Pull again.")
+        check_commits(store, self._view.refs, notes.REFS, self._remote.shown)
         foreign = store.foreign()
         me = this_machine(store)
-        machines = {**self._survey.machines}
+        machines = {**self._view.machines}
         local = shared_refs(store)
-        origins = foreign.origins() or self._found_again(me, local)
-        received = receive(self._survey.server, me, machines, local, origins, self._ancestry.asked())
+        origins = foreign.origins() or self._recovered_owners(me, local)
+        received = receive(self._view.server, me, machines, local, origins, self._ancestry.history())
         self._advance(received)
-        self._moves += machine_moves(store, self._survey.refs, self._ancestry)
+        self._moves += machine_moves(store, self._view.refs, self._ancestry)
         self._records(writer, local, received)
         self._remember(foreign, received)
 
@@ -244,16 +246,16 @@ class _Taking:
             self._store.journal.carry_out(self._moves, self._files, what=what)
         return self._pulled
 
-    def _found_again(self, me: Machine, local: Mapping[str, bytes]) -> dict[str, Origin]:
-        """Return the owners of local refs for a store that may have lost `state/foreign`.
+    def _recovered_owners(self, me: Machine, local: Mapping[str, bytes]) -> dict[str, Origin]:
+        """Return the owners of local refs if the store seems to have lost `state/foreign`.
 
-        A store that knows other machines but none of their lines may have lost the file.
+        It may have if it knows other machines but none of their lines.
         """
         if not self._shadow.refs.list(MACHINES):
             return {}
-        said = self._survey.claims.get(me.id)
-        own = set(said.refs.values()) if said is not None else set()
-        return recover_origins(self._survey.server, me, local, own, self._ancestry.asked())
+        claims = self._view.claims.get(me.id)
+        own = set(claims.refs.values()) if claims is not None else set()
+        return recover_origins(self._view.server, me, local, own, self._ancestry.history())
 
     def _advance(self, received: Received) -> None:
         pulled, refs = self._pulled, self._shadow.refs
@@ -264,12 +266,12 @@ class _Taking:
                 self._moves.append((cursor, value, received.dropped[value]))
         for here, (old, new) in sorted(received.made.items()):
             for cursor, value in pinned.items():
-                if value == here:  # the files stay as they are, so the cursor stays too
+                if value == here:  # files do not change, so the cursor must not follow the branch
                     self._moves.append((cursor, value, old))
             self._moves.append((here, old, new))
             turns = self._turns(new)
             pulled.turns += turns
-            machine = self._survey.machines.get(received.origins[here][0])
+            machine = self._view.machines.get(received.origins[here][0])
             pulled.updates.append(PulledRef(here, names[here], old, new, turns=turns, machine=machine))
         # Another ref contains all of each of these, and a cursor on one has been moved to its commit.
         self._moves += [(ref, tip, None) for ref, tip in sorted(received.dropped.items())]
@@ -280,7 +282,7 @@ class _Taking:
         pulled.gone = sorted({*received.rewound, *gone})
 
     def _turns(self, tip: bytes) -> int:
-        """Return the number of turns that this ref brings and no earlier ref brought."""
+        """Return the number of new turns up to a tip, except those counted before."""
         found = 0
         at: bytes | None = tip
         while at is not None and at in self._fresh:
@@ -291,7 +293,7 @@ class _Taking:
         return found
 
     def _records(self, writer: PackWriter, local: Mapping[str, bytes], received: Received) -> None:
-        shadow, theirs = self._shadow, self._survey.notes
+        shadow, theirs = self._shadow, self._view.notes
         base_ref = notes_ref(self._remote)
         if theirs is None:
             return
@@ -301,23 +303,23 @@ class _Taking:
             tree = shadow.commit(ours).tree if ours is not None else EMPTY_TREE
             owned = [oid for ref, oid in local.items() if ref not in received.origins]
             others = [received.made.get(ref, (None, local.get(ref, b"")))[1] for ref in received.origins]
-            own = Own(self._ancestry, owned, others)
+            own = OwnCommits(self._ancestry, owned, others)
             base = known_notes(self._store, self._remote, theirs, self._ancestry)
             base_tree = shadow.commit(base).tree if base is not None else None
-            blobs, self._pulled.refused = to_take(shadow, tree, shadow.commit(theirs).tree, base_tree, own)
+            blobs, self._pulled.refused = to_receive(shadow, tree, shadow.commit(theirs).tree, base_tree, own)
             seconds = max(0, int(self._store.clock()))
-            lines = transcripts_of(shadow, self._survey.transcripts, blobs)
+            lines = transcripts_of(shadow, self._view.transcripts, blobs)
             for ref, taken in ((notes.REF, blobs), (notes.TRANSCRIPTS, lines)):
                 if taken:
                     self._moves.append((ref, *shadow.add_notes(writer, ref, taken.items(), seconds)))
             if base_ref is not None:
                 self._moves.append((base_ref, held, theirs))
-        tips = theirs, self._survey.transcripts
+        tips = theirs, self._view.transcripts
         self._moves += latest_moves(self._store, self._remote, tips, self._moves)
 
     def _remember(self, foreign: Owners, received: Received) -> None:
         machines = {**foreign.machines}
-        for id, machine in self._survey.machines.items():
+        for id, machine in self._view.machines.items():
             machines[id] = {"name": machine.name, "person": machine.person, "email": machine.email}
         used = {owner[0] for owner in received.origins.values()}
         after = Owners(
@@ -328,7 +330,7 @@ class _Taking:
             self._files[DOCUMENT] = encode(after)
         if self._remote.name:
             document = exchanged(self._store, self._remote)
-            seen = sorted(self._survey.server.refs)
+            seen = sorted(self._view.server.refs)
             if seen != document.seen:
                 document.seen = seen
                 self._files[document_of(self._remote)] = encode(document)

@@ -1,8 +1,8 @@
-"""Push: send our refs to a server, under names that no other machine uses there.
+"""Push our refs to a server, under names that no other machine uses there.
 
 Refs on the server are only created or advanced. Branches, records and claims go in one atomic push if the server
-supports that. If not, branches go first, so that nothing is claimed that is not there. A push that loses a race looks
-at the server again and retries.
+supports that. If not, branches go first, so that nothing is claimed that is not there. A push that loses a race reads
+the server's refs again and retries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from snapstore.share.exchange_state import (
     own_refs,
     refuse_if_forgotten_there,
 )
-from snapstore.share.record_sync import Own, to_send, transcripts_of
+from snapstore.share.record_sync import OwnCommits, to_send, transcripts_of
 from snapstore.share.remotes import Remote
 from snapstore.share.secrets import check
 from snapstore.share.sending import ATTEMPTS, Batch, Pushed, PushedRef, send, wait
@@ -46,8 +46,8 @@ from snapstore.store.state import encode
 Progress = Callable[[str, int, int], None]
 Updates = dict[str, tuple[bytes | None, bytes | None]]
 
-_UNMOVED = 2  # refusals by a server whose refs did not move meanwhile; after so many the refusal is final
-_PATIENCE = 30.0  # seconds: where very many machines push at once, ten attempts can fail before one gets through
+_UNMOVED = 2  # refusals by a server whose refs did not move meanwhile, after which the refusal is final
+_RETRY_FOR = 30.0  # seconds; if very many machines push at once, ten attempts can fail in a row
 
 
 def push(
@@ -76,8 +76,8 @@ def push(
                     return pushed
                 error: RemoteError | Missing = _refused(connection.shown, refused)
             except (RemoteError, Missing) as found:
-                # What we asked for may have moved on meanwhile. Or we read old records without the lock, and a turn has
-                # replaced them since and somebody's git removed them.
+                # The refs we asked for may have moved meanwhile. Or we read old records without the lock, a turn has
+                # replaced them since, and a user's git removed them.
                 error = found
                 if not attempt.refs:
                     raise
@@ -85,7 +85,7 @@ def push(
                 unmoved = unmoved + 1 if connection.refs(push=True) == attempt.refs else 0
             except RemoteError:  # the server is unreachable now: the first error says more
                 raise error from None
-        if unmoved >= _UNMOVED or (pushed.attempts >= ATTEMPTS and time.monotonic() - start > _PATIENCE):
+        if unmoved >= _UNMOVED or (pushed.attempts >= ATTEMPTS and time.monotonic() - start > _RETRY_FOR):
             raise error
         wait(pushed.attempts)
 
@@ -93,13 +93,15 @@ def push(
 def _refused(shown: str, refused: Mapping[str, str]) -> RemoteError:
     ref, why = next(iter(sorted(refused.items())))
     return RemoteError(
-        f"{shown} did not take {ref}: {why}",
-        "Nothing there was overwritten. Read its message, then push again.",
+        f"{shown} refused {ref}: {why}",
+        "Nothing there was overwritten. Read the server's message, then push again.",
         refs=dict(refused),
     )
 
 
 class _Attempt:
+    """One attempt to push; `push` starts another if this one loses a race."""
+
     def __init__(
         self,
         store: StoreHandle,
@@ -120,74 +122,74 @@ class _Attempt:
         self._me = this_machine(store)
         self._seconds = max(0, int(store.clock()))
         self._ancestry = Ancestry(store)
-        self._brought: set[bytes] = set()
+        self._fetched: set[bytes] = set()
         self.refs: dict[str, bytes] = {}
-        self.survey = ServerView(store, {})
+        self.view = ServerView(store, {})
 
     def run(self) -> dict[str, str]:
         """Run the attempt; return the refs that the server did not accept, and why."""
         store, connection = self._store, self._connection
         refs = self.refs = connection.refs(push=True)
         check_project(store, refs, connection.shown)
-        while self._bring_in(refs):
+        while self._fetch_claims(refs):
             refs = self.refs = connection.refs(push=True)
             check_project(store, refs, connection.shown)
         check_commits(store, refs, (*notes.REFS, f"{MACHINES}{self._me.id}"), connection.shown)
-        self.survey = ServerView(store, refs)
+        self.view = ServerView(store, refs)
         own = own_refs(store)
-        history = self._ancestry.asked()
+        history = self._ancestry.history()
         pushed = exchanged(store, self._remote).pushed.values()
-        seen = {ref: bytes.fromhex(commit) for ref, commit in pushed} | self.survey.seen(store, store.foreign())
-        names = publish(own, self.survey.server, self._me, history, seen)
-        branches: Updates = dict(updates(own, names, self.survey.server, history))
+        seen = {ref: bytes.fromhex(commit) for ref, commit in pushed} | self.view.seen(store, store.foreign())
+        names = publish(own, self.view.server, self._me, history, seen)
+        branches: Updates = dict(updates(own, names, self.view.server, history))
         if self._with_safety:
             branches |= self._safety(refs)
         tips = [new for _, new in branches.values() if new is not None]
-        known = chunked_push.others(refs)
+        known = chunked_push.other_targets(refs)
         new = [(oid, kind) for oid, kind, _, _ in reachability.new_objects(self._shadow.objects, tips, known)]
         fresh = [oid for oid, kind in new if kind == COMMIT]
         blobs = self._records(own, fresh)
         self._ancestry.save()
         self._refuse_secrets(fresh, blobs, {name: new for name, (_, new) in branches.items() if new is not None})
-        shown = self._default_branch(own, names, refs)
+        default_branch = self._default_branch(own, names, refs)
         writer = self._shadow.objects.writer()
         try:
-            words = self._words(writer, names, blobs, refs, shown)
+            metadata = self._metadata(writer, names, blobs, refs, default_branch)
             pack = self._shadow.objects.finish(writer)
         except BaseException:
             writer.abandon()
             raise
         try:
-            ends = [oid for _, oid in words.values() if oid is not None]
-            beside = [item[:2] for item in reachability.new_objects(self._shadow.objects, ends, [*known, *tips])]
-            going = chunked_push.Parts(self._shadow, connection, self._me.id, refs)
-            files = [oid for oid, kind in (*new, *beside) if kind == BLOB]
-            whose = {ref: move for ref, move in words.items() if ref.startswith(STORES)}
-            told = whose if going.send(files, self._seconds, whose) else {}
-            left = {ref: move for ref, move in words.items() if ref not in told}
-            objects, about = ([oid for oid, _ in found if oid not in going.there] for found in (new, beside))
-            batch = Batch(branches, left, shown, [*objects, *about], has_parts=bool(going.there))
+            ends = [oid for _, oid in metadata.values() if oid is not None]
+            extra = [item[:2] for item in reachability.new_objects(self._shadow.objects, ends, [*known, *tips])]
+            parts = chunked_push.Parts(self._shadow, connection, self._me.id, refs)
+            files = [oid for oid, kind in (*new, *extra) if kind == BLOB]
+            project = {ref: move for ref, move in metadata.items() if ref.startswith(STORES)}
+            sent = project if parts.send(files, self._seconds, project) else {}
+            left = {ref: move for ref, move in metadata.items() if ref not in sent}
+            objects = [oid for oid, _ in (*new, *extra) if oid not in parts.there]
+            batch = Batch(branches, left, default_branch, objects, has_parts=bool(parts.there))
             refused = send(connection, self._shadow.objects, batch, self._pushed)
             if not refused:
-                self._record(own, names, branches, words, fresh, len(new) + len(beside))
-                going.clear()
+                self._save_state(own, names, branches, metadata, fresh, len(new) + len(extra))
+                parts.clear()
         finally:
             self._shadow.objects.release(pack)
         return refused
 
-    def _bring_in(self, refs: Mapping[str, bytes]) -> bool:
+    def _fetch_claims(self, refs: Mapping[str, bytes]) -> bool:
         """Fetch the machines' claims and the records that a push adds to.
 
-        Return whether anything was missing.
+        Return whether any were missing here.
         """
         store = self._store
         wanted = {ref: oid for ref, oid in refs.items() if ref in notes.REFS or ref.startswith(MACHINES)}
         # A stored object that no ref reaches may lack parts, and a gc may remove it at any moment.
-        held = reachability.reachable_from(self._shadow.objects, haves(store), wanted.values()) | self._brought
+        held = reachability.reachable_from(self._shadow.objects, haves(store), wanted.values()) | self._fetched
         lacking = [oid for oid in wanted.values() if oid not in held]
         if not lacking:
             return False
-        self._brought.update(lacking)  # fetch once: a server restored to an old state may have what no ref here reaches
+        self._fetched.update(lacking)  # fetch once, because a restored server may have objects that no ref here reaches
         with self._connection.fetch(lacking, haves(store), self._shadow.objects) as incoming, store.changing():
             packs = incoming.accept()
             try:
@@ -215,20 +217,20 @@ class _Attempt:
 
     def _records(self, own: Mapping[str, bytes], fresh: list[bytes]) -> dict[bytes, bytes]:
         shadow = self._shadow
-        ours, theirs = shadow.refs.read(notes.REF), self.survey.notes
+        ours, theirs = shadow.refs.read(notes.REF), self.view.notes
         if ours is None:
             return {}
         base = known_notes(self._store, self._remote, theirs, self._ancestry) if theirs is not None else None
         foreign = self._store.foreign().refs
         others = [oid for ref in foreign if (oid := shadow.refs.read(ref)) is not None]
-        mine = Own(self._ancestry, own.values(), others)
-        going = set(fresh)
+        mine = OwnCommits(self._ancestry, own.values(), others)
+        sent = set(fresh)
         return to_send(
             shadow,
             shadow.commit(ours).tree,
             shadow.commit(theirs).tree if theirs is not None else EMPTY_TREE,
             shadow.commit(base).tree if base is not None else None,
-            lambda commit: commit in going or mine.leads_to(commit),
+            lambda commit: commit in sent or mine.leads_to(commit),
             mine,
         )
 
@@ -236,15 +238,15 @@ class _Attempt:
         commits = [oid for oid in fresh if oid not in self._cleared]
         lines = transcripts_of(self._shadow, self._shadow.refs.read(notes.TRANSCRIPTS), blobs)
         records = [(oid, blob) for oid, blob in (*blobs.items(), *lines.items()) if blob not in self._cleared]
-        names = {**refs, **self._new_words_of_ourselves()}
+        names = {**refs, **self._new_identity()}
         if commits or records or names:
             found = check.check(self._store, commits, records, names=names, say=self._pushed.remarks.append)
             check.refuse(found)
             self._cleared.update(commits, (blob for _, blob in records))
 
-    def _new_words_of_ourselves(self) -> dict[str, bytes]:
+    def _new_identity(self) -> dict[str, bytes]:
         """Return this machine's name and person if they are new to the server."""
-        known, me = self.survey.claims.get(self._me.id), self._me
+        known, me = self.view.claims.get(self._me.id), self._me
         if known is not None and _identity(known.machine) == _identity(me):
             return {}
         return {f"machine {me.name} of {me.person} <{me.email}>": b""}
@@ -257,77 +259,82 @@ class _Attempt:
             return {}
         return advance(branch, own.get(str(self._shadow.refs.value("HEAD"))), refs, names.values(), self._ancestry)
 
-    def _words(
+    def _metadata(
         self,
         writer: PackWriter,
         names: Mapping[str, str],
         blobs: Mapping[bytes, bytes],
         refs: Mapping[str, bytes],
-        shown: Updates,
+        default_branch: Updates,
     ) -> Updates:
-        """Write what goes along with branches: the store's id, the records and our claims."""
+        """Write what is pushed besides branches: the store's id, the records and our claims."""
         found: Updates = {}
         shadow = self._shadow
         if f"{STORES}{self._store.header.id}" not in refs:
             found[f"{STORES}{self._store.header.id}"] = (None, write_store(writer, self._store.header.id))
         lines = transcripts_of(shadow, shadow.refs.read(notes.TRANSCRIPTS), blobs)
         for ref, theirs, sent in (
-            (notes.REF, self.survey.notes, blobs),
-            (notes.TRANSCRIPTS, self.survey.transcripts, lines),
+            (notes.REF, self.view.notes, blobs),
+            (notes.TRANSCRIPTS, self.view.transcripts, lines),
         ):
             tree = shadow.commit(theirs).tree if theirs is not None else EMPTY_TREE
             merged = notes.put(shadow.trees, writer, tree, sent.items()) if sent else tree
             if merged != tree:
                 parents = [theirs] if theirs is not None else []
                 found[ref] = (theirs, shadow.notes_commit(writer, merged, self._seconds, parents))
-        known = self.survey.claims.get(self._me.id)
+        known = self.view.claims.get(self._me.id)
         claimed = {**(known.refs if known is not None else {}), **{name: ref for ref, name in names.items()}}
-        advanced = {*(known.default_branches if known is not None else ()), *shown}
+        advanced = {*(known.default_branches if known is not None else ()), *default_branch}
         claims = Claims(self._me, claimed, self._retired(known, names), advanced)
-        if known is None or _said(known) != _said(claims):
+        if known is None or _content(known) != _content(claims):
             ref = f"{MACHINES}{self._me.id}"
-            former = refs.get(ref)
-            found[ref] = (former, write_claims(shadow, writer, claims, former, self._seconds))
+            previous = refs.get(ref)
+            found[ref] = (previous, write_claims(shadow, writer, claims, previous, self._seconds))
         return found
 
     def _retired(self, known: Claims | None, names: Mapping[str, str]) -> set[str]:
         """Return our refs on the server that were renamed or removed here.
 
-        Refs that others have moved, or that we never had, are not included. A home folder that was copied or restored
-        from a backup finds refs under its own id there that are in use elsewhere.
+        Refs that others have moved, or that we never had, are not included: a home folder that was copied or restored
+        from a backup shares its id with another machine, which may still use these refs.
         """
         if known is None:
             return set()
         ours = set(known.refs)
         if self._remote.name:
-            there = self.survey.server.refs
+            there = self.view.server.refs
             pushed = exchanged(self._store, self._remote).pushed.values()
             ours = {ref for ref, commit in pushed if ref in known.refs and ref in there and there[ref].hex() == commit}
         return (known.retired | ours).difference(names.values())
 
-    def _record(
+    def _save_state(
         self,
         own: Mapping[str, bytes],
         names: Mapping[str, str],
         branches: Updates,
-        words: Updates,
+        metadata: Updates,
         fresh: list[bytes],
         objects: int,
     ) -> None:
-        """Record what the server has now."""
+        """Save what the server has now."""
         store, remote, pushed, refs = self._store, self._remote, self._pushed, self._shadow.refs
         with store.changing():
             moves: list[RefMove] = []
             files: dict[str, bytes | None] = {}
             base_ref = notes_ref(remote)
-            there = words[notes.REF][1] if notes.REF in words else self.survey.notes
-            lines = words[notes.TRANSCRIPTS][1] if notes.TRANSCRIPTS in words else self.survey.transcripts
-            if base_ref is not None and there is not None and refs.read(base_ref) != there and self._knows():
+            there = metadata[notes.REF][1] if notes.REF in metadata else self.view.notes
+            lines = metadata[notes.TRANSCRIPTS][1] if notes.TRANSCRIPTS in metadata else self.view.transcripts
+            if (
+                base_ref is not None
+                and there is not None
+                and refs.read(base_ref) != there
+                and self._knows_all_records()
+            ):
                 moves.append((base_ref, refs.read(base_ref), there))
             moves += latest_moves(store, remote, (there, lines), moves)
             own_ref = f"{MACHINES}{self._me.id}"
-            if own_ref in words:
-                moves.append((own_ref, refs.read(own_ref), words[own_ref][1]))
+            if own_ref in metadata:
+                moves.append((own_ref, refs.read(own_ref), metadata[own_ref][1]))
             document = exchanged(store, remote)
             # A ref that was renamed or removed here is still on the server.
             after = {**document.pushed, **{ref: [name, own[ref].hex()] for ref, name in sorted(names.items())}}
@@ -335,7 +342,7 @@ class _Attempt:
             if remote.name and (document.pushed, document.protected) != (after, protected):
                 document.pushed, document.protected = after, protected
                 files[document_of(remote)] = encode(document)
-            # A forget that came in between has removed what was pushed: no ref here may lead to it.
+            # A forget in between may have removed what was pushed, and no ref here may lead to missing objects.
             self._shadow.objects.refresh()
             contains = self._shadow.objects.contains
             moves = [move for move in moves if not isinstance(move[2], bytes) or contains(move[2])]
@@ -348,19 +355,18 @@ class _Attempt:
         homes = {name: ref for ref, name in names.items()}
         pushed.updates = [PushedRef(homes.get(name), name, old, new) for name, (old, new) in sorted(branches.items())]
 
-    def _knows(self) -> bool:
+    def _knows_all_records(self) -> bool:
         """Return whether every record of the server is here.
 
-        If so, the next exchange can start from these records. Records that others have added and that were not pulled
-        yet are missing.
+        If so, the next exchange can start from these records. If not, others have added records that were not pulled.
         """
-        shadow, theirs = self._shadow, self.survey.notes
+        shadow, theirs = self._shadow, self.view.notes
         base_ref = notes_ref(self._remote)
         base = shadow.refs.read(base_ref) if base_ref is not None else None
         return theirs is None or theirs == base
 
 
-def _said(claims: Claims) -> tuple[object, ...]:
+def _content(claims: Claims) -> tuple[object, ...]:
     return claims.refs, claims.retired, claims.default_branches, *_identity(claims.machine)
 
 

@@ -1,7 +1,7 @@
-"""Transfer of turn records: which ones a server lacks, and which ones we lack.
+"""Find the turn records to transfer: those that a server lacks, and those that we lack.
 
-A record changes only on the machine that made its turn. So what changed since both sides last agreed is what has to be
-transferred. A record of our own turn is never replaced by the server's.
+A record changes only on the machine that made its turn. So the records that changed since the last exchange are those
+to transfer. A record of our own turn is never replaced by the server's.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from snapstore.share.server.ancestry import Ancestry
 Blobs = dict[bytes, bytes]  # commit: the blob with its record
 
 LARGEST = 64 << 20  # bytes of a record from another machine
-_MANY = 20  # commits to look up one by one, before whole lines are walked for all of them
+_MANY = 20  # commits to look up one by one; for more of them, whole lines are walked once
 
 
 def to_send(
-    shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, goes: Callable[[bytes], bool], own: Own
+    shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, is_sent: Callable[[bytes], bool], own: OwnCommits
 ) -> Blobs:
     """Return records that are new or changed here and that a server lacks.
 
-    Only records of commits that the server has or gets (`goes`) count.
+    Only records of commits that the server has or gets count, according to `is_sent`.
     """
     found: Blobs = {}
     for commit, blob in _differing(shadow, base or theirs, ours):
         there = notes.find(shadow.trees, theirs, commit)
-        if there != blob and goes(commit) and (there is None or base is not None or own(commit)):
+        if there != blob and is_sent(commit) and (there is None or base is not None or own(commit)):
             found[commit] = blob
     return found
 
 
-def to_take(shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, own: Own) -> tuple[Blobs, int]:
+def to_receive(shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, own: OwnCommits) -> tuple[Blobs, int]:
     """Return the records that we lack or that changed, and the number of invalid ones."""
     found: Blobs = {}
     refused = 0
@@ -76,7 +76,7 @@ def _differing(shadow: Shadow, old: bytes, new: bytes) -> Iterator[tuple[bytes, 
 
 
 def _is_record(shadow: Shadow, blob: bytes) -> bool:
-    """Return whether a blob is a record; anyone who can push can write a note."""
+    """Return whether a blob is a valid record; anyone who can push can write a note."""
     try:
         kind, size = shadow.objects.header(blob)
         return kind == BLOB and size <= LARGEST and isinstance(json.loads(shadow.objects.read_kind(blob, BLOB)), dict)
@@ -84,10 +84,10 @@ def _is_record(shadow: Shadow, blob: bytes) -> bool:
         return False
 
 
-class Own:
-    """Whether a commit is our own: our refs lead to it and no other machine's do.
+class OwnCommits:
+    """Tells whether a commit is our own: our refs lead to it and no other machine's do.
 
-    Lines are walked only when asked, which happens where two records of one turn differ.
+    Lines are walked only on request, which happens if two records of one turn differ.
     """
 
     def __init__(self, ancestry: Ancestry, own: Iterable[bytes], others: Iterable[bytes]) -> None:
@@ -97,12 +97,12 @@ class Own:
         self._asked = 0
 
     def __call__(self, commit: bytes) -> bool:
-        return self._lead(self._own, commit) and not self._lead(self._others, commit)
+        return self._leads(self._own, commit) and not self._leads(self._others, commit)
 
     def leads_to(self, commit: bytes) -> bool:
-        return self._lead(self._own, commit)
+        return self._leads(self._own, commit)
 
-    def _lead(self, tips: list[bytes], commit: bytes) -> bool:
+    def _leads(self, tips: list[bytes], commit: bytes) -> bool:
         self._asked += 1
         if self._asked > _MANY:
             return commit in self._ancestry.lines(tips)

@@ -1,4 +1,4 @@
-"""The remotes of a store: names for addresses, and which get every turn.
+"""Manage the remotes of a store: names for addresses, and which get every turn.
 
 No credentials are stored: git's credential helpers, the ssh agent and the server decide who may push.
 """
@@ -42,6 +42,8 @@ class Remote:
 
 
 class Remotes:
+    """The remotes of one store."""
+
     def __init__(self, store: StoreHandle) -> None:
         self._store = store
 
@@ -58,12 +60,12 @@ class Remotes:
             known = {remote.name: remote for remote in self.list()}
             if name in known and known[name].url != url:
                 raise Usage(
-                    f"there is a remote {name} already: {known[name].shown}",
-                    f"Choose another name, or `snapstore remote remove {name}` first.",
+                    f"remote {name} already exists: {known[name].shown}",
+                    f"Choose another name, or run `snapstore remote remove {name}` first.",
                 )
             known[name] = Remote(name, url, auto or (name in known and known[name].auto))
             self._write(known.values(), f"remote {name}")
-        self._follow()
+        self._update_setting()
         return known[name]
 
     def remove(self, name: str) -> Remote:
@@ -74,8 +76,8 @@ class Remotes:
             if gone is None:
                 raise self._unknown(name)
             self._write(known.values(), f"remote {name} removed")
-        self._hush(name)
-        self._follow()
+        self._clear_notice(name)
+        self._update_setting()
         return gone
 
     def make_automatic(self, name: str, auto: bool) -> Remote:
@@ -87,8 +89,8 @@ class Remotes:
             known[name].auto = auto
             self._write(known.values(), f"remote {name} {'automatic' if auto else 'by hand'}")
         if not auto:
-            self._hush(name)
-        self._follow()
+            self._clear_notice(name)
+        self._update_setting()
         return known[name]
 
     def find(self, name: str | None) -> Remote:
@@ -101,7 +103,7 @@ class Remotes:
                 return known[DEFAULT]
             if not known:
                 raise Unknown("this store has no remote", "Add one: `snapstore remote add origin URL`.")
-            raise Usage("which remote?", f"There are {', '.join(known)}.")
+            raise Usage("this store has several remotes, none called origin", f"Name one of {', '.join(known)}.")
         if name in known:
             return known[name]
         if is_address(name):
@@ -118,11 +120,11 @@ class Remotes:
         document = _Document(remotes={one.name: {"url": one.url, "auto": one.auto} for one in remotes})
         self._store.journal.carry_out([], {DOCUMENT: encode(document)}, what=what)
 
-    def _hush(self, name: str) -> None:
+    def _clear_notice(self, name: str) -> None:
         """Clear the notice about failed automatic pushes; there will be no more pushes."""
         log.clear_notice(f"{self._store.folder}/log", f"push-{name}")
 
-    def _follow(self) -> None:
+    def _update_setting(self) -> None:
         """Update the `auto_push` setting, which every turn reads, from the remotes."""
         wanted = any(remote.auto for remote in self.list())
         if self._store.header.auto_push != wanted:
@@ -130,21 +132,21 @@ class Remotes:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is an address (a URL, host and path, or path), not a name."""
+    """Return whether a text is an address (URL, host and path, or path) and not a name."""
     return "://" in text or ":" in text or "/" in text or text in (".", "..")
 
 
 def refuse_password(url: str) -> None:
-    """Raise Unsafe for an address with a password, which the store must not keep.
+    """Raise Unsafe for an address with a password, which the store must not contain.
 
-    Whoever can read the store's file could push.
+    Anyone who can read the store's file could push.
     """
     authority = url.partition("://")[2].partition("/")[0]
     user = authority.rpartition("@")[0]
     if ":" in user or (is_token(user) and url.lower().startswith("http")):
         raise Unsafe(
-            f"an address with a {'password' if ':' in user else 'token'} in it is not kept",
-            "Remove it; git's credential helpers (`git config credential.helper`) supply it.",
+            f"an address with a {'password' if ':' in user else 'token'} in it is not stored",
+            "Leave it out of the address; git's credential helpers (`git config credential.helper`) supply it.",
         )
 
 

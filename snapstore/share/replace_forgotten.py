@@ -1,8 +1,8 @@
-"""Replacement of forgotten commits on remotes.
+"""Replace forgotten commits on remotes.
 
-This is the only place that forces anything on a server. Forced are only refs that this machine pushed, from exactly the
-value it pushed, and the branch for `git clone`, whichever machine advanced it. What others built on forgotten commits,
-what the server keeps for itself and what anybody has fetched is out of reach, and the user is told so.
+This is the only place that forces anything on a server. It forces only refs that this machine pushed, from exactly the
+value it pushed, and the default branch, whichever machine advanced it. What others built on forgotten commits, what the
+server keeps for itself and what others have fetched is out of reach, and the user is told so.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from snapstore.timeline.forget.rewritten_ids import RewrittenIds
 Updates = dict[str, tuple[bytes | None, bytes | None]]
 
 SERVER = "what the server itself keeps of replaced history until its own gc; forks and caches of it"
-CLONES = "what other machines and clones have: forget it there as well, or the next pull brings it back"
+CLONES = "what other machines and clones have: forget it there too, or the next pull brings it back"
 
 
 class RemoteResult:
-    """One remote: whether our refs there were replaced, and what is left."""
+    """The result for one remote: whether our refs there were replaced, and what is left."""
 
     __slots__ = ("done", "error", "left", "remote")
 
@@ -44,12 +44,14 @@ class RemoteResult:
         self.left: list[str] = []
         self.error: str | None = None
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """Return the result as lines for the user."""
         name = self.remote.name
         if self.error is not None:
             return [f"Remote {name} was not changed: {self.error}"]
-        head = f"Remote {name}: what is ours there was replaced." if self.done else f"Remote {name} may still have it."
+        head = (
+            f"Remote {name}: this machine's refs were replaced." if self.done else f"Remote {name} may still have it."
+        )
         return [head, *(f"  Left there: {text}" for text in self.left)]
 
 
@@ -57,9 +59,9 @@ def survey(store: StoreHandle) -> list[RemoteResult]:
     """Return the remotes that may have what is forgotten, without changing them."""
     found = []
     for remote in Remotes(store).list():
-        reach = RemoteResult(remote)
-        reach.left = ["everything that was pushed: `--remotes` replaces what is ours there", CLONES]
-        found.append(reach)
+        result = RemoteResult(remote)
+        result.left = ["everything that was pushed: `--remotes` replaces this machine's refs there", CLONES]
+        found.append(result)
     return found
 
 
@@ -75,30 +77,32 @@ def replace(store: StoreHandle) -> list[RemoteResult]:
     """
     found = []
     for remote in Remotes(store).list():
-        reach = RemoteResult(remote)
-        found.append(reach)
+        result = RemoteResult(remote)
+        found.append(result)
         try:
-            _Replacing(store, remote, rewritten_ids.read(store), reach).run()
+            _Replacement(store, remote, rewritten_ids.read(store), result).run()
             with store.changing():
                 done = rewritten_ids.marked_done(store, remote.name)
                 store.journal.carry_out([], done, what=f"forgetting on {remote.name}")
         except SnapstoreError as error:
-            reach.error = f"{error.message} {error.hint}"
-            reach.left = ["everything that was pushed", CLONES]
+            result.error = f"{error.message} {error.hint}"
+            result.left = ["everything that was pushed", CLONES]
     if found:
         with store.changing():  # the server's records had to be fetched to be changed
             follow_up(store, PURGE)
     return found
 
 
-class _Replacing:
-    def __init__(self, store: StoreHandle, remote: Remote, known: RewrittenIds, reach: RemoteResult) -> None:
+class _Replacement:
+    """The replacement of forgotten commits on one remote."""
+
+    def __init__(self, store: StoreHandle, remote: Remote, known: RewrittenIds, result: RemoteResult) -> None:
         self._store = store
         self._shadow = store.shadow
         self._remote = remote
         self._new = known.new
         self._gone = {bytes.fromhex(commit) for commit in known.gone}
-        self._reach = reach
+        self._result = result
         self._me = this_machine(store).id
         self._packs: list[str | None] = []  # objects that no ref reaches, kept until they are sent
 
@@ -123,33 +127,33 @@ class _Replacing:
             self._send(connection, refs, updates)
             handled = self._default_branches(connection, refs, updates)
             # A large push that was interrupted has left files on the server.
-            self._tell(chunked_push.drop(connection, self._me, refs, self._shadow.objects))
+            self._note_refusals(chunked_push.drop(connection, self._me, refs, self._shadow.objects))
         places = tuple(f"{place}/" for place in PLACES)
         theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours and ref not in handled)
         if theirs:
-            self._reach.left.append(
+            self._result.left.append(
                 f"lines of other machines, which this machine may not change: {', '.join(theirs[:8])}"
             )
-        self._reach.left += [SERVER, CLONES]
+        self._result.left += [SERVER, CLONES]
 
     def _ours(self) -> dict[str, tuple[str, str]]:
-        """Return our refs there, each with its local name and the commit we left it at.
+        """Return our refs on the server, each with its local name and the commit we pushed.
 
         The commit is "" if it is not known.
         """
         found = {
             there: (local, commit) for local, (there, commit) in exchanged(self._store, self._remote).pushed.items()
         }
-        said = self._shadow.refs.read(f"{MACHINES}{self._me}")
-        claims = read_claims(self._shadow, self._me, said) if said is not None else None
+        tip = self._shadow.refs.read(f"{MACHINES}{self._me}")
+        claims = read_claims(self._shadow, self._me, tip) if tip is not None else None
         for there, home in claims.refs.items() if claims is not None else ():
-            found.setdefault(there, (home, ""))  # pushed before the ref got its current name there
+            found.setdefault(there, (home, ""))  # pushed before the ref got its current name on the server
         return found
 
     def _refs(self, refs: Mapping[str, bytes]) -> Updates:
-        """Return updates for our refs there whose commits were rewritten.
+        """Return updates for our refs on the server whose commits were rewritten.
 
-        A ref that is not where we left it belongs to somebody else by now.
+        A ref that is not as we pushed it is in use by somebody else.
         """
         updates: Updates = {}
         for there, (local, commit) in self._ours().items():
@@ -157,39 +161,38 @@ class _Replacing:
             if now is None or now == new:
                 continue
             if now in self._new:
-                updates[there] = (now, new if commit and new is not None else self._became(now))
+                updates[there] = (now, new if commit and new is not None else self._replacement(now))
             elif commit and new is not None and now.hex() != commit:
-                self._reach.left.append(f"{there}, which is not as this machine left it")
+                self._result.left.append(f"{there}, which has changed since this machine pushed it")
             elif not self._shadow.objects.contains(now):
-                self._reach.left.append(f"{there}, which is this machine's, but gone here: its content is unknown")
+                self._result.left.append(f"{there}, which no longer exists on this machine: its content is unknown")
         mine = f"{SAFETY}{self._me}/"
         for there, now in refs.items():
             if there.startswith(mine) and now in self._new:
-                updates[there] = (now, self._became(now))
+                updates[there] = (now, self._replacement(now))
         return updates
 
     def _default_branches(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> set[str]:
-        """Replace or delete the branch for `git clone` if it leads to forgotten commits.
+        """Replace or delete default branches that lead to forgotten commits.
 
-        The branches go one by one and after everything else: servers protect them more often than others, and such a
-        branch may be the last to hold what was replaced. A branch with a person's own commits is reported and left to
-        that person.
+        They go one by one and after everything else, because servers often protect them, and such a branch may be the
+        last to hold what was replaced. A branch with a person's own commits is reported and left alone.
         """
         found = candidates(self._shadow, connection.default_branch(), refs)
         for branch, tip in found.items():
             trail = self._trail(connection, tip)
             if trail.by_hand and (trail.forgotten is not None or not trail.whole):
-                self._reach.left.append(f"{branch}, which leads to it and holds commits that snapstore did not make")
-                self._reach.done = False
+                self._result.left.append(f"{branch}, which leads to it and holds commits that snapstore did not make")
+                self._result.done = False
             elif trail.forgotten is not None:
-                self._replace_default(connection, branch, tip, self._became(trail.forgotten), refs, updates)
+                self._replace_default(connection, branch, tip, self._replacement(trail.forgotten), refs, updates)
             elif not trail.whole:
-                self._reach.left.append(f"{branch}, of which this machine does not know what it leads to")
-                self._reach.done = False
+                self._result.left.append(f"{branch}, whose history this machine does not have")
+                self._result.done = False
         return set(found)
 
     def _trail(self, connection: Connection, tip: bytes) -> Trail:
-        """Return what a branch leads to; missing objects are fetched for the time being."""
+        """Return what a branch leads to; missing objects are fetched temporarily."""
         trail = Trail(self._shadow, tip, self._new)
         if trail.whole:
             return trail
@@ -223,14 +226,14 @@ class _Replacing:
             if why is None:
                 break
         if why is not None:
-            self._tell({branch: why})
+            self._note_refusals({branch: why})
         elif value is None:
-            self._reach.left.append(f"nothing of {branch}, which was deleted: the next push makes it again")
+            self._result.left.append(f"nothing of {branch}, which was deleted: the next push creates it again")
 
-    def _became(self, commit: bytes) -> bytes | None:
-        """Return the replacement of a commit; None if the replacement is gone here.
+    def _replacement(self, commit: bytes) -> bytes | None:
+        """Return the replacement of a commit, None if it is gone here.
 
-        Then the commit must go there too.
+        In that case the server's ref is deleted.
         """
         new = self._new[commit]
         return new if self._shadow.objects.contains(new) else None
@@ -238,7 +241,7 @@ class _Replacing:
     def _records(self, connection: Connection, ref: str, old: bytes | None) -> bytes | None:
         """Return the server's records with ours for rewritten commits.
 
-        The new commit has no parents, because the former history contained all forgotten records.
+        The new commit has no parents, because the old history contains the forgotten records.
         """
         shadow = self._shadow
         if old is None:
@@ -268,15 +271,15 @@ class _Replacing:
             self._packs.append(shadow.objects.finish(writer))
         return result
 
-    def _tell(self, results: Mapping[str, str | None]) -> None:
+    def _note_refusals(self, results: Mapping[str, str | None]) -> None:
         for ref, why in results.items():
             if why is not None:
-                self._reach.left.append(f"{ref}: the server says {why}")
-                self._reach.done = False
+                self._result.left.append(f"{ref}: the server says {why}")
+                self._result.done = False
 
     def _send(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> None:
         if not updates:
-            self._reach.done = True
+            self._result.done = True
             return
         objects = self._shadow.objects
         ends = [new for _, new in updates.values() if new is not None]
@@ -287,8 +290,8 @@ class _Replacing:
         except NotAtomic:
             results = connection.push(updates, sent, objects, atomic=False, forced=list(updates))
         refused = {ref: why for ref, why in results.items() if why is not None}
-        self._reach.done = True
-        self._tell(refused)
+        self._result.done = True
+        self._note_refusals(refused)
         document = exchanged(self._store, self._remote)
         for local, (there, _) in list(document.pushed.items()):
             if there in updates and there not in refused:

@@ -1,4 +1,4 @@
-"""Sending of one push, atomically or in an order in which a kill does no harm."""
+"""Send one push, atomically or in an order in which a kill does no harm."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ class Pushed:
         self.turns = 0
         self.updates: list[PushedRef] = []
         self.protected = ""  # the server's default branch, where the server refused to move it
-        self.remarks: list[str] = []  # what the search for secrets or the server could not do
+        self.remarks: list[str] = []  # messages for the user
         self.refs: dict[str, str] = {}  # our ref: its name on the server
 
 
 class Batch:
-    """What one push moves: branches, `words`, `shown`, and the objects.
+    """The ref updates of one push, and the objects to send.
 
-    `words` are the store's id, records and claims. `shown` is the branch for `git clone`.
+    `metadata` updates the store's id, records and claims, `default_branch` the branch that `git clone` checks out.
     """
 
-    __slots__ = ("branches", "has_parts", "objects", "shown", "words")
+    __slots__ = ("branches", "default_branch", "has_parts", "metadata", "objects")
 
     def __init__(
-        self, branches: Updates, words: Updates, shown: Updates, objects: list[bytes], *, has_parts: bool
+        self, branches: Updates, metadata: Updates, default_branch: Updates, objects: list[bytes], *, has_parts: bool
     ) -> None:
         self.branches = branches
-        self.words = words
-        self.shown = shown
+        self.metadata = metadata
+        self.default_branch = default_branch
         self.objects = objects
         self.has_parts = has_parts
 
@@ -65,20 +65,20 @@ class Batch:
 def send(connection: Connection, source: Objects, batch: Batch, pushed: Pushed) -> dict[str, str]:
     """Send a batch; return the refs that the server did not accept, and why.
 
-    The project's id goes first; without it the next push would refuse the server as something else. The claims go after
-    the refs. The branch for `git clone` goes last: everything else is pushed whether or not the server lets this branch
-    move.
+    The project's id goes first, because without it the next push would refuse the server as something else. The claims
+    go after the refs. The default branch goes last, because everything else is pushed even if the server refuses to
+    move it.
     """
-    first: Updates = {ref: move for ref, move in batch.words.items() if ref.startswith(STORES)}
-    rest = {ref: move for ref, move in batch.words.items() if ref not in first}
+    first: Updates = {ref: move for ref, move in batch.metadata.items() if ref.startswith(STORES)}
+    rest = {ref: move for ref, move in batch.metadata.items() if ref not in first}
     steps = [first | batch.branches, rest]
 
     def sent(steps: list[Updates]) -> dict[str, str]:
         results = connection.push_in_order(steps, batch.objects, source, has_parts=batch.has_parts)
         return {ref: why for ref, why in results.items() if why is not None}
 
-    refused = sent([*steps, batch.shown])
-    branch = next((ref for ref in batch.shown if ref in refused), None)
+    refused = sent([*steps, batch.default_branch])
+    branch = next((ref for ref in batch.default_branch if ref in refused), None)
     if branch is None:
         return refused
     why = refused.pop(branch)
@@ -87,8 +87,8 @@ def send(connection: Connection, source: Objects, batch: Batch, pushed: Pushed) 
     refused = sent(steps) if refused else {}
     if not refused:
         pushed.protected = branch
-        told = f"{connection.shown} did not let {branch} move ({why})"
-        pushed.remarks.append(f"{told}: a plain `git clone` of it does not check out these turns.")
+        refusal = f"{connection.shown} refused to move {branch} ({why})"
+        pushed.remarks.append(f"{refusal}: a plain `git clone` does not check out these turns.")
     return refused
 
 

@@ -214,7 +214,7 @@ def test_our_lines_there_that_have_nothing_to_do_with_it_stay(ada: Machine, hub:
         ada.snap("gc", "--grace", "0")
     said = json.loads(ada.snap("forget", "oops", "--yes", "--remotes", "--json").stdout)
     assert server_refs(hub)["refs/heads/shell/main-2"] == line
-    assert any("main-2, which is this machine's, but gone here" in text for text in said["remotes"][0]["left"]) == gone
+    assert any("main-2, which no longer exists on this machine" in text for text in said["remotes"][0]["left"]) == gone
     assert SECRET.encode() not in reachable(hub)
     sound(hub)
 

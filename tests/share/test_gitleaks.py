@@ -144,7 +144,7 @@ def test_files_keep_their_names_but_cannot_set_it_up(root: Path, store: Store, s
         ("open(arguments[arguments.index('--report-path') + 1], 'w').write('{'); sys.exit(0)", "gave no answer"),
         (
             "open(arguments[arguments.index('--report-path') + 1], 'w').write('[{}]'); sys.exit(0)",
-            "a report that is none",
+            "its report could not be read",
         ),
         ("sys.exit(0)", "No such file"),
         ("import time; time.sleep(600)", "nothing within 0.5 seconds"),

@@ -11,7 +11,7 @@ import string
 import pytest
 
 from snapstore.share.secrets import prefilter, rules
-from snapstore.share.secrets.token_prefixes import MAKERS
+from snapstore.share.secrets.token_prefixes import TOKEN_RULES
 
 DICE = random.Random(11)
 HEX, LOWER, UPPER, WORD = "0123456789abcdef", string.ascii_lowercase + string.digits, string.ascii_uppercase, ""
@@ -135,7 +135,7 @@ def test_what_only_resembles_a_token_is_none(kind: str) -> None:
 def test_every_mark_has_a_kind_that_is_tried() -> None:
     tried = {mark + rest for _, mark, rest in KINDS.values()}
     besides = {b"ATCTT3", b"discordapp.com/api/webhooks/", b"sqp_", b"sqa_", b"fm1r_", b"fo1_"}  # like another
-    for maker in MAKERS:
+    for maker in TOKEN_RULES:
         for mark in maker.marks:
             assert mark in besides or any(token.startswith(mark.decode()) for token in tried), mark
 

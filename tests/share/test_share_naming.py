@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from snapstore.share.server.names_here import known_as, receive
+from snapstore.share.server.names_here import receive, received_names
 from snapstore.share.server.names_there import History, Machine, Server, publish, split, updates, variants
 
 PARENTS: dict[bytes, bytes | None] = {}
@@ -120,7 +120,7 @@ class SharedServer:
         self.retired: set[str] = set()
 
     def names_at(self, home: Home) -> dict[str, str]:
-        return known_as(Server(self.refs, self.owners), home.foreign)
+        return received_names(Server(self.refs, self.owners), home.foreign)
 
 
 class Sharing(RuleBasedStateMachine):

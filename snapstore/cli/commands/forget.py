@@ -132,7 +132,7 @@ def _tell(out: Output, forgotten: Forgotten, reached: list[RemoteResult]) -> Non
     elif not reached:
         out.line("No remote can have a copy.")
     for one in reached:
-        for row in one.told():
+        for row in one.lines():
             out.line(safe(row), YELLOW if one.error or not one.done else DIM)
 
 

@@ -1,9 +1,9 @@
 """Search for secrets in what a push or an export would send.
 
-Searched are new files with their names and lines, records of turns, commit messages, and the names of branches,
-checkpoints and machines. Nothing else is read, so the cost of pushing one turn is what the turn changed. Blobs are
-streamed through a window, so memory is bounded for files and lines of any length. A binary file is judged by its name
-alone.
+The search covers new files with their names and lines, records of turns, commit messages, and the names of branches,
+checkpoints and machines. Nothing else is read, so the cost of a push depends on what its turns changed. Blobs are
+streamed through a window, so memory is bounded for files and lines of any length. Of a binary file only the name is
+searched.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ def refuse(findings: list[Finding], command: str = "snapstore push", done: str =
         return
     listed = [f"{finding}  --allow {finding.fingerprint}" for finding in findings[:_SHOWN]]
     if len(findings) > _SHOWN:
-        listed.append(f"{and_more(len(findings), _SHOWN)}, which `--json` lists")
+        listed.append(f"{and_more(len(findings), _SHOWN)} (`--json` lists all)")
     what = "something that looks" if len(findings) == 1 else f"{len(findings)} things that look"
     raise Secret(
         f"nothing was {done}: it would publish {what} like a secret\n  " + "\n  ".join(listed),
-        "Take it out of the history with `snapstore forget PATH` (or TURN), and change what is known already. "
-        f"For what is not a secret: `{command} --allow {findings[0].fingerprint}` allows exactly that one"
+        "Remove a secret from the history with `snapstore forget PATH` (or TURN), and revoke it if others may know it. "
+        f"If it is not a secret, `{command} --allow {findings[0].fingerprint}` allows exactly that one"
         + (", each by its own code; --allow can be repeated." if len(findings) > 1 else "."),
         findings=findings,
     )
@@ -123,7 +123,7 @@ def allow(store: StoreHandle, fingerprints: Iterable[str]) -> None:
         if len(word) != 16 or not all(character in "0123456789abcdef" for character in word):
             raise Usage(
                 f"{one_line(word)[:40]!r} is not the code of a finding",
-                "A refused push prints these codes: 16 hex digits.",
+                "Codes are 16 hex digits; a refused push prints them.",
             )
     with store.changing():
         document = _Allowed(allowed=sorted(allowed_in(store) | set(words)))
@@ -138,6 +138,8 @@ class _Pairs(list[tuple[str, "Any"]]):
 
 
 class _Check:
+    """One search of the commits, records and names of a push."""
+
     def __init__(self, store: StoreHandle, progress: Callable[[int], None] | None, say: Callable[[str], None]) -> None:
         from snapstore.share.secrets.scanner import Scanner
 
@@ -146,14 +148,14 @@ class _Check:
         self._progress = progress
         self._salt = store.header.id.encode()[:64]
         self._done = 0
-        self._look = Scanner(store.shadow.objects, self._tick)
+        self._scanner = Scanner(store.shadow.objects, self._tick)
         self._masked: dict[bytes, bytes] = {}  # path: the path to show, with its secret masked
 
     def run(
         self, commits: Iterable[bytes], notes: Iterable[tuple[bytes, bytes]], names: Mapping[str, bytes]
     ) -> Iterator[Finding]:
         yield from self._given_names(names)
-        others = ExternalScanners(self._shadow.objects, self._say)
+        external = ExternalScanners(self._shadow.objects, self._say)
         try:
             for oid in commits:
                 commit = self._shadow.commit(oid)
@@ -161,16 +163,16 @@ class _Check:
                 named: set[bytes] = set()
                 yield from self._names(oid, commit, [path for path, _, _ in files], named)
                 yield from self._message(oid, commit, named)
-                for rule, path, line, secret in self._look.files(files):
+                for rule, path, line, secret in self._scanner.files(files):
                     about = {"about": secret} if line is None else {"secret": secret}
-                    others.know(path, secret)
+                    external.note_known(path, secret)
                     yield self._finding(rule, FILE, oid, commit, path=path, line=line, **about)
-                others.add(oid, files)
-            for rule, oid, path, line, secret in others.found():
+                external.add(oid, files)
+            for rule, oid, path, line, secret in external.found():
                 commit = self._shadow.commit(oid)
                 yield self._finding(rule, FILE, oid, commit, path=path, line=line, secret=secret)
         finally:
-            others.close()
+            external.close()
         for oid, blob in notes:
             yield from self._record(oid, blob)
 
@@ -184,7 +186,7 @@ class _Check:
 
     def _given_names(self, given: Mapping[str, bytes]) -> Iterator[Finding]:
         names = {name.encode("utf-8", "surrogateescape"): oid for name, oid in given.items()}
-        for rule, name, _, secret in self._look.names(sorted(names)):
+        for rule, name, _, secret in self._scanner.names(sorted(names)):
             yield Finding(
                 rule=rule,
                 kind=REF,
@@ -197,7 +199,7 @@ class _Check:
             )
 
     def _names(self, oid: bytes, commit: Commit, paths: list[bytes], found: set[bytes]) -> Iterator[Finding]:
-        for rule, path, at, secret in self._look.names(paths):
+        for rule, path, at, secret in self._scanner.names(paths):
             found.add(secret)
             self._masked[path] = self._masked.get(path, path).replace(secret, _MASK)
             # A folder is one finding, however many files it contains.
@@ -205,16 +207,16 @@ class _Check:
             yield self._finding(rule, NAME, oid, commit, path=path[:end] if end >= 0 else path, secret=secret)
 
     def _message(self, oid: bytes, commit: Commit, named: set[bytes]) -> Iterator[Finding]:
-        """Search a commit message, except for secrets in names of the files it lists."""
+        """Search a commit message; skip secrets already found in names of its files."""
         text = f"{commit.subject}\n\n{commit.body}".encode("utf-8", "replace")
-        for rule, line, secret in self._look.text((text,)):
+        for rule, line, secret in self._scanner.text((text,)):
             if secret not in named:
                 yield self._finding(rule, MESSAGE, oid, commit, line=line, secret=secret)
 
     def _record(self, oid: bytes, blob: bytes) -> Iterator[Finding]:
         self._tick()
         commit = self._shadow.commit(oid)
-        hits = [(where, *hit) for where, pieces in self._texts(blob) for hit in self._look.text(pieces)]
+        hits = [(where, *hit) for where, pieces in self._texts(blob) for hit in self._scanner.text(pieces)]
         hidden = [secret.decode("utf-8", "replace") for where, _, _, secret in hits if where == _FIELDS]
         for where, rule, line, secret in hits:
             for text in hidden:
@@ -234,7 +236,7 @@ class _Check:
         try:
             waiting: list[tuple[str, str, Any]] = [("", "", json.loads(data, object_pairs_hook=_Pairs))]
         except (ValueError, RecursionError):
-            # Raw lines of a conversation, each of which is JSON, or a note that somebody made by hand.
+            # Raw lines of a conversation, each of which is JSON, or a note made by hand.
             lines = data.decode("utf-8", "surrogateescape").splitlines()
             waiting = [("", "", _Pairs([("lines", lines)]))]
         names: dict[str, None] = {}

@@ -1,8 +1,8 @@
-"""More line rules from detect-secrets, if it is installed.
+"""Search with line rules of detect-secrets, if it is installed.
 
 Only detectors for the tokens of one issuer are used, and only where our own rules are not better. The detectors for
-entropy, for keywords, for any address with a colon and for the mention of a private key fire at every second file.
-Findings are never verified, because that would send them to somebody's server.
+entropy, for keywords, for any URL with a colon and for the mention of a private key fire at every second file. Findings
+are never verified, because that would send them to a server.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from snapstore.share.secrets.rules import LONGEST, is_random
 
 _RUN = rb"[A-Za-z0-9_-]{24}"
-# Module, class, texts that must occur, and roughly what the detector finds. Importing all detectors costs as much as
-# ten starts of the interpreter, so a detector is imported only when one of these occurs.
+# Module, class, texts of which one must occur, and a rough pattern for what the detector finds. Importing all detectors
+# takes as long as starting the interpreter ten times, so a detector is imported only if its pattern matches.
 ASKED = (
     ("artifactory", "ArtifactoryDetector", (b"AKC", b"AP"), rb"AKC[a-zA-Z0-9]{10}|AP[0-9A-F][a-zA-Z0-9]{8}"),
     ("aws", "AWSKeyDetector", (b"A3T", b"ABIA", b"ACCA"), rb"(?:A3T[A-Z0-9]|ABIA|ACCA)[0-9A-Z]{16}"),

@@ -1,4 +1,4 @@
-"""A finding of the search for secrets, which never contains the secret itself."""
+"""Describe a finding of the search for secrets, without the secret itself."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Search with gitleaks, if it is installed, of the files that a push would send.
+"""Search the files that a push would send with gitleaks, if it is installed.
 
 Gitleaks runs once per push. The new files are written to a private folder that is removed afterwards. Each file is in a
 folder of its own under its own name, because gitleaks skips some names (lock files), and because no file of the project
-must be read as gitleaks' configuration. A gitleaks that fails does not stop a push, but the push says so.
+may act as the configuration of gitleaks. If gitleaks fails, the push goes on and says so.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Gitleaks:
         self.is_full = False
 
     @property
-    def is_there(self) -> bool:
+    def is_installed(self) -> bool:
         return self._program is not None
 
     def add(self, path: bytes, data: bytes) -> int | None:
@@ -128,7 +128,7 @@ def _leak(item: Any, source: str) -> Leak | None:
         rule, secret, line = str(item["RuleID"]), str(item["Secret"]), int(item["StartLine"])
         number = int(os.path.relpath(os.path.join(source, item["File"]), source).split(os.sep)[0])
     except (KeyError, TypeError, ValueError):
-        raise ValueError("a report that is none") from None
+        raise ValueError("its report could not be read") from None
     if rule in _LEFT_OUT or not secret:
         return None
     return Leak(number, rule, line, secret.encode("utf-8", "surrogateescape"))
@@ -150,13 +150,13 @@ class ExternalScanners:
         self._seen: set[tuple[bytes, bytes]] = set()
         self._known: dict[bytes, list[bytes]] = {}  # path: secrets that were found already
 
-    def know(self, path: bytes, secret: bytes) -> None:
+    def note_known(self, path: bytes, secret: bytes) -> None:
         """Note what our own rules found, so that nothing is reported twice."""
         self._known.setdefault(path, []).append(secret)
 
     def add(self, commit: bytes, files: Iterable[tuple[bytes, bytes, bytes]]) -> None:
         """Add the new files of a commit, each with path, mode and blob."""
-        for path, mode, blob in files if self._gitleaks.is_there else ():
+        for path, mode, blob in files if self._gitleaks.is_installed else ():
             if mode == LINK or (path, blob) in self._seen:
                 continue
             self._seen.add((path, blob))

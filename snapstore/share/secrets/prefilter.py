@@ -1,7 +1,7 @@
-"""Prefilter for secrets: the parts of a text that are worth a regular expression.
+"""Find the parts of a text that are worth searching for secrets with regular expressions.
 
-A regular expression takes many times as long as a search for one fixed string. So each byte is first translated into
-the letter of its class, and then one word of these letters is searched for.
+A regular expression takes many times as long as a search for one fixed string. So each byte is first translated into a
+letter for its class, and then one word of these letters is searched for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 # Only letters, or only digits: not machine-made.
 is_plain = re.compile(rb"[A-Za-z_.:/-]+|[0-9.,:-]+").fullmatch
 
-_RUN = 20  # every token contains a run of at least so many letters, digits and some signs
+_RUN = 20  # every token contains a run of at least this many letters, digits and `_-+/`
 _BEFORE = 96  # bytes before a value that contain its mark and whatever else the rule needs
 _NEAR = 56  # the same for tokens
 _DIGITS = b"0123456789"
@@ -26,8 +26,7 @@ def _shape(**classes: str) -> bytes:
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WORDS = _shape(w=_LETTERS + _LETTERS.upper() + "0123456789_-+/")
 _VALUES = bytes(0x71 if byte in b"\"'`" else 0x20 if byte in b" \t\n\r\v\f\\" else 0x77 for byte in range(256))
-# A pattern that begins with one plain letter is faster than `find` here, because `find` looks for the last letter
-# first.
+# A pattern that begins with a plain letter is faster than `find` here, because `find` searches for the last letter.
 _IN_QUOTES = re.compile(rb"q(?=w{8,256} {0,3}q)").finditer  # a quote within a string has a backslash before it
 
 

@@ -1,8 +1,8 @@
-"""Rules for likely secrets: file names, and patterns in lines.
+"""Define the rules for likely secrets: file names, and patterns in lines.
 
 docs/secrets.md lists the rules, and a test compares the two.
 
-A rule is useful only if it is rarely wrong: users answer a rule that fires at every second push with `--allow` without
+A rule is useful only if it is rarely wrong: users who see a rule fire at every second push add `--allow` without
 reading. So a token is recognized by the prefix of its issuer, a plain `password = "…"` only if the value looks
 machine-made, and whatever calls itself an example is ignored.
 """
@@ -15,7 +15,7 @@ from functools import cached_property
 from math import log2
 
 from snapstore.share.secrets.prefilter import around_tokens, around_values, is_plain
-from snapstore.share.secrets.token_prefixes import MAKERS
+from snapstore.share.secrets.token_prefixes import TOKEN_RULES
 
 LONGEST = 2048  # bytes of a line that a match can span
 
@@ -24,8 +24,8 @@ LONGEST = 2048  # bytes of a line that a match can span
 class NameRule:
     """A file that is a secret by its name.
 
-    The name contains one of the `marks`, in any case. For some rules the content can clear the file: a `.pem` with only
-    certificates is public.
+    The name contains one of the `marks`, regardless of case. For some rules the content can clear the file: a `.pem`
+    with only certificates is public.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class LineRule:
 
     A match begins at one of the `marks`. The marks are searched for first, because searching for a fixed string is ten
     times as fast as for a pattern, and most files contain none. The pattern's group `secret` (or the whole match) is
-    the secret, and `sure` decides finally. `files` limits the rule to some files.
+    the secret, and `accepts` has the last word. `files` limits the rule to some files.
 
-    With `after`, the marks are in lower case and match any case, the pattern is what follows a mark, and what precedes
-    the mark in its line must match `after`. If `within` is given, its result contains every match.
+    With `after`, the marks are in lower case and match any case, the pattern matches what follows a mark, and `after`
+    must match what precedes the mark in its line. If `within` is given, its result contains every match.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class LineRule:
         help: str,
         marks: tuple[bytes, ...],
         pattern: bytes,
-        sure: Callable[[bytes], bool] | None = None,
+        accepts: Callable[[bytes], bool] | None = None,
         files: Callable[[bytes], bool] | None = None,
         after: bytes = b"",
         within: Callable[[bytes], bytes] | None = around_tokens,
@@ -74,11 +74,11 @@ class LineRule:
         self.name = name
         self.help = help
         self.marks = marks
-        self.sure = sure or is_random
+        self.accepts = accepts or is_random
         self.files = files
         self.after = after
         self.within = within
-        self.needs = needs  # a text that every match needs, where it is rarer than the marks
+        self.needs = needs  # a text that every match needs and that is rarer than the marks
         self._text = pattern
 
     @cached_property
@@ -106,7 +106,7 @@ class LineRule:
                 if match is not None:
                     secret = match["secret"] if "secret" in self._pattern.groupindex else match[0]
                     start = match.start("secret" if self.after else 0)
-                    if self.sure(secret) and (fits is None or fits(start, match.end())):
+                    if self.accepts(secret) and (fits is None or fits(start, match.end())):
                         end = match.end()
                         yield start, end, secret
                 at = searched.find(mark, end)
@@ -122,13 +122,13 @@ class LineRule:
 
 
 _MADE_UP = rb"(?i)example|placeholder|redacted|x{4}|your[-_.]|\*{3}|\.{3}|0{7}|1234567|abcdefgh|deadbeef"
-_STAND_IN = (
+_PLACEHOLDER = (
     rb"(?i)change.?me|dummy|fake|sample|test|todo|passwor[dt]|secret|^null$|^none$|^true$|^false$"
     rb"|[${}<>()%]|\[|^@|^env[.:]|^process\.|^os\.|^self\.|^this\."
 )
 
 
-def _says(pattern: bytes, secret: bytes) -> bool:
+def _contains(pattern: bytes, secret: bytes) -> bool:
     return re.search(pattern, secret) is not None  # `re` caches the compiled pattern
 
 
@@ -139,8 +139,8 @@ def entropy(data: bytes) -> float:
 
 
 def is_random(secret: bytes) -> bool:
-    """Return whether a token is real, and not a placeholder from a manual."""
-    return entropy(secret) >= 3.0 and not _says(_MADE_UP, secret)
+    """Return whether a token looks real, not like a placeholder from a manual."""
+    return entropy(secret) >= 3.0 and not _contains(_MADE_UP, secret)
 
 
 def is_secret_value(value: bytes) -> bool:
@@ -148,7 +148,7 @@ def is_secret_value(value: bytes) -> bool:
 
     A secret mixes letters with digits or signs, and is not the name of a variable.
     """
-    if is_plain(value) or _says(_STAND_IN, value) or _says(_MADE_UP, value):
+    if is_plain(value) or _contains(_PLACEHOLDER, value) or _contains(_MADE_UP, value):
         return False
     return entropy(value) >= (3.0 if len(value) >= 12 else 2.7)
 
@@ -157,7 +157,10 @@ def is_url_password(value: bytes) -> bool:
     """Return whether the `b` of `//a:b@c` is more than a placeholder."""
     user, _, password = value.partition(b":")
     return (
-        user != password and len(set(password)) > 3 and not _says(_STAND_IN, password) and not _says(_MADE_UP, password)
+        user != password
+        and len(set(password)) > 3
+        and not _contains(_PLACEHOLDER, password)
+        and not _contains(_MADE_UP, password)
     )
 
 
@@ -178,12 +181,12 @@ def _always(secret: bytes) -> bool:
     return True
 
 
-def _is_of_registry(path: bytes) -> bool:
+def _is_registry_file(path: bytes) -> bool:
     ends = (b"/.npmrc", b"/.yarnrc", b"/.yarnrc.yml", b"/.pypirc", b"/.docker/config.json")
     return (b"/" + path.lower()).endswith(ends)
 
 
-def _is_of_settings(path: bytes) -> bool:
+def _is_settings_file(path: bytes) -> bool:
     path = b"/" + path.lower()
     ends = (b".ini", b".cfg", b".conf", b".properties", b".toml", b".yml", b".yaml", b".tfvars", b".env")
     return path.endswith(ends) or b"/.env" in path
@@ -237,7 +240,7 @@ NAMES = (
 NAME_MARKS = tuple(mark for rule in NAMES for mark in rule.marks)
 
 _B = rb"(?<![A-Za-z0-9])"  # the start of a token, also after `key-` or `KEY_`
-# Parts of names for secrets; `_REST` says what must precede and follow each. So there are fewer texts to search for.
+# Parts of names for secrets; `_REST` matches what must surround each. This needs fewer searches than whole names.
 _PARTS = (b"pass", b"pwd", b"secret", b"key", b"token", b"credential")
 _REST = (
     rb"(?i:(?<=pass)(?:word|wd|phrase)|(?<=pwd)|(?<=secret)|(?<=token)|(?<=credential)|(?<=api_key)|(?<=api-key)"
@@ -263,7 +266,7 @@ LINES = (
         "40 characters after a word such as `aws_secret_access_key`",
         (b"aws", b"secretaccesskey"),
         rb"(?i:(?<=aws).{0,20}?(?:secret|key)|(?<=secretaccesskey))[^\n]{0,20}?[\"'=:\s](?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
-        lambda secret: entropy(secret) >= 4.0 and not _says(_MADE_UP, secret),
+        lambda secret: entropy(secret) >= 4.0 and not _contains(_MADE_UP, secret),
         after=rb".*",
     ),
     LineRule(
@@ -308,7 +311,7 @@ LINES = (
     LineRule("huggingface-token", "`hf_…`", (b"hf_",), _B + rb"hf_[A-Za-z]{34}(?![A-Za-z0-9_])"),
     LineRule("npm-token", "`npm_…`", (b"npm_",), _B + rb"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9_])"),
     LineRule("pypi-token", "`pypi-…`", (b"pypi-AgE",), _B + rb"pypi-AgE[A-Za-z0-9_-]{50,1024}"),
-    *(LineRule(maker.name, maker.help, maker.marks, _B + maker.pattern) for maker in MAKERS),
+    *(LineRule(rule.name, rule.help, rule.marks, _B + rule.pattern) for rule in TOKEN_RULES),
     LineRule(
         "other-token",
         "those of SendGrid, Twilio, DigitalOcean, Shopify, Vault, Databricks, Azure Storage, age",
@@ -345,7 +348,7 @@ LINES = (
         (b"_auth", b"_password", b"password", b'"auth"'),
         rb"(?:_authToken|_auth|_password|(?<![A-Za-z_])password|\"auth\")\s{0,4}[=:]\s{0,4}[\"']?(?!\$)(?P<secret>[^\s\"']{8,512})",
         _always,
-        _is_of_registry,
+        _is_registry_file,
         within=None,
     ),
     LineRule(
@@ -367,7 +370,7 @@ LINES = (
         _PARTS,
         _REST + rb"[A-Za-z0-9_-]{0,40}[ \t]{0,8}[=:][ \t]{0,8}(?P<secret>[^\"'`\s\\#]{8,256})(?=[ \t]*(?:\r|\n|$))",
         is_secret_value,
-        _is_of_settings,
+        _is_settings_file,
         after=rb"[ \t]*(?:export )?[A-Za-z0-9_.-]*",
         within=None,
     ),

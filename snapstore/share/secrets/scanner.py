@@ -1,7 +1,4 @@
-"""Search of files and texts by the rules, in bounded memory.
-
-The bound holds for files and lines of any length.
-"""
+"""Search files and texts by the rules, in memory bounded for any length of file or line."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class Scanner:
         self._batch = _Batch()
 
     def files(self, files: Sequence[File]) -> Iterator[FileHit]:
-        """Yield what is found in files."""
+        """Yield the findings in files."""
         if len(files) < _MANY:
             yield from self._some(files)
             return
@@ -82,7 +79,7 @@ class Scanner:
         return rule.clears is not None and size <= CHUNK and rule.clears(self._objects.read_kind(blob, BLOB))
 
     def _flush(self) -> Iterator[FileHit]:
-        """Search many small files at once: starting a search is what costs most."""
+        """Search many small files at once, because starting a search costs most."""
         batch, self._batch = self._batch, _Batch()
         suspicious: set[bytes] = set()
         found: dict[tuple[str, bytes, bytes], tuple[int, FileHit]] = {}
@@ -96,7 +93,7 @@ class Scanner:
             yield hit
 
     def names(self, paths: Iterable[bytes]) -> Iterator[tuple[str, bytes, int, bytes]]:
-        """Yield what is found in names: rule, path, position in the path, secret."""
+        """Yield the findings in names: rule, path, position in the path, secret."""
         batch = _Batch()
         for path in paths:
             batch.add(path, path, b"")
@@ -111,7 +108,7 @@ class Scanner:
             yield rule, path, max(path.find(secret, at - start), 0), secret
 
     def text(self, pieces: Iterable[bytes], rules: Sequence[LineRule] = ANYWHERE) -> Iterator[Hit]:
-        """Yield what is found in a text, each secret once."""
+        """Yield the findings in a text, each secret once."""
         seen: set[tuple[str, bytes]] = set()
         for data, lines, final in windows(pieces):
             for rule, at, secret in self._hits(data, rules, final):

@@ -1,7 +1,7 @@
-"""Tokens with a prefix that names their issuer.
+"""Define the tokens with a prefix that names their issuer.
 
-The patterns come from what the issuers publish about their tokens. A prefix that is also a part of common words (`pat`,
-`key-`) is not worth its cost here, and a token without a prefix looks like any other word.
+The patterns come from what the issuers publish about their tokens. Prefixes that are also part of common words (`pat`,
+`key-`) are left out because searching for them costs too much, and a token without a prefix looks like any other word.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TokenRule(NamedTuple):
         return rb"(?:" + rb"|".join(re.escape(mark) + rest for mark, rest in self.tokens) + rb")" + _END
 
 
-MAKERS = (
+TOKEN_RULES = (
     TokenRule(
         "model-key",
         "keys for models: Groq `gsk_…`, xAI `xai-…`, OpenRouter `sk-or-v1-…`, Perplexity `pplx-…`, Replicate `r8_…`, "

@@ -1,4 +1,4 @@
-"""The server's side of an exchange: owners of refs, and names there and here.
+"""Interpret a server's refs: who owns which, and their names there and here.
 
 `view` reads a server before anything is exchanged. `machine` reads and writes the small document in which each machine
 claims its refs. `names_there` and `names_here` translate ref names and use neither a store nor a network; `ancestry`

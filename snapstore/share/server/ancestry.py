@@ -1,7 +1,7 @@
-"""Ancestry of commits for the naming of refs, at the cost of what is new.
+"""Answer questions about the ancestry of commits, at the cost of what is new.
 
-A line may have thousands of turns, and naming asks for its first commit each time. So a long walk stores its result in
-a file. The file never gets stale, because commits and their parents never change.
+A line may have thousands of turns, and naming refs needs its first commit each time. So a long walk stores its result
+in a file. The file is never stale, because commits and their parents never change.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from snapstore.store.handle import StoreHandle
 Step = tuple[bytes | None, int | None]  # the first parent, and the sequence number in its session
 
 FILE = "ancestry"
-_WHAT = "ancestry 1"
-_SHORT = 8  # commits to read one by one before opening the file is worth it
-_LONG = 32  # a shorter walk is not stored; a longer one stores a mark at every so many commits
-_MOST = 20_000  # marks and answers that are stored
+_FORMAT = "ancestry 1"
+_SHORT = 8  # commits to read one by one before the file is worth opening
+_LONG = 32  # a shorter walk is not stored; a longer one marks one commit in this many
+_MOST = 20_000  # marks and answers to store, each
 
 
 class Ancestry:
-    """Walks along first parents, which make up a line; each walk ends early if it can."""
+    """Walks along first parents, which make up a line, and stops as early as it can."""
 
     def __init__(self, store: StoreHandle) -> None:
         self._shadow: Shadow = store.shadow
@@ -32,9 +32,9 @@ class Ancestry:
         self._roots: dict[bytes, bytes] = {}  # a marked commit: the first commit of its line
         self._answers: dict[bytes, bool] = {}  # two concatenated ids: whether the first descends from the second
         self._opened = False
-        self._learnt = False
+        self._changed = False
 
-    def asked(self) -> History:
+    def history(self) -> History:
         return History(self.root, self.descends)
 
     def root(self, oid: bytes) -> bytes | None:
@@ -54,7 +54,7 @@ class Ancestry:
             found, at = at, step[0]
         if found is not None and len(walked) >= _LONG:
             self._roots.update(dict.fromkeys(walked[::_LONG], found))
-            self._learnt = True
+            self._changed = True
         return found
 
     def descends(self, new: bytes, old: bytes) -> bool:
@@ -78,7 +78,7 @@ class Ancestry:
                 if known is not None:
                     return known
         if len(walked) >= _LONG:
-            self._learn(new + old, at == old)
+            self._store_answer(new + old, at == old)
         return at == old
 
     def lines(self, tips: list[bytes]) -> set[bytes]:
@@ -104,15 +104,15 @@ class Ancestry:
             if answer is not None:
                 if len(walked) > _LONG:
                     del self._answers[oid + old]
-                    self._learn(walked[0] + old, answer)
+                    self._store_answer(walked[0] + old, answer)
                 return answer
         return None
 
-    def _learn(self, pair: bytes, answer: bool) -> None:
+    def _store_answer(self, pair: bytes, answer: bool) -> None:
         self._answers[pair] = answer
-        self._learnt = True
+        self._changed = True
 
-    # Reading of commits, and the file.
+    # Commits and the file.
 
     def _step(self, oid: bytes) -> Step | None:
         if oid not in self._steps:
@@ -124,7 +124,7 @@ class Ancestry:
             if not self._shadow.objects.contains(oid, fresh=False):
                 return None
             commit = self._shadow.commit(oid)
-        except SnapstoreError:  # a tag that somebody made, or no commit at all: not one of ours
+        except SnapstoreError:  # a tag or another object, not one of our commits
             return None
         return commit.parents[0] if commit.parents else None, commit.number("Seq")
 
@@ -132,15 +132,15 @@ class Ancestry:
         if self._opened:
             return
         self._opened = True
-        kept = cache_file.read(self._path, _WHAT)
+        kept = cache_file.read(self._path, _FORMAT)
         if kept is not None:
             self._roots = {**kept[0], **self._roots}
             self._answers = {**kept[1], **self._answers}
 
     def save(self) -> None:
         """Write the file if a walk was long."""
-        if not self._learnt:
+        if not self._changed:
             return
-        self._learnt = False
+        self._changed = False
         newest = [dict(list(found.items())[-_MOST:]) for found in (self._roots, self._answers)]
-        cache_file.write(self._path, _WHAT, newest)
+        cache_file.write(self._path, _FORMAT, newest)

@@ -1,9 +1,9 @@
-"""The server's default branch: what `git clone` of a shared repository checks out.
+"""Advance the server's default branch, which `git clone` of a shared repository checks out.
 
-A push advances the default branch with the active session's line, and only where the line continues it. A branch that a
-person pushed to, or that another machine's line advanced, stays. The default branch is no session's line, so no pull
-brings it in. Every machine claims the branches it advanced, so that `forget --remotes` on any machine replaces a branch
-that leads to something forgotten, whoever pushed it last (test_share_clone.py).
+A push advances the default branch to the tip of the active session's line, but only if that tip descends from it. A
+branch that a person pushed to, or that another machine's line advanced, stays. The default branch does not belong to a
+session, so no pull brings it in. Every machine claims the branches it advanced, so that `forget --remotes` on any
+machine replaces a branch that leads to something forgotten, whoever pushed it last (test_share_clone.py).
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ from snapstore.errors import SnapstoreError
 from snapstore.git.ref_names import HEADS, MACHINES
 from snapstore.git.remote.connection import is_ref
 from snapstore.git.repository import Shadow
+from snapstore.share.server.ancestry import Ancestry
 from snapstore.share.server.machine import read_claims
 from snapstore.share.server.names_there import split
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.share.server.ancestry import Ancestry
-
 
 Updates = dict[str, tuple[bytes | None, bytes | None]]
 
@@ -28,14 +24,14 @@ _AGAIN = 24 * 3600  # seconds until a server that refused to move the branch is 
 
 
 def is_default_branch(ref: str) -> bool:
-    """Return whether a server ref can be a default branch and is no line of a session."""
+    """Return whether a server ref can be a default branch and is not a session's line."""
     return ref.startswith(HEADS) and is_ref(ref) and split(ref) is None
 
 
 def is_asked(refused_at: int | None, now: int) -> bool:
-    """Return whether a push tries to move the branch, given the server's last refusal.
+    """Return whether a push tries to move the branch, given the time of the last refusal.
 
-    A failed try costs a push.
+    A refusal makes it necessary to push once more.
     """
     return refused_at is None or not 0 <= now - refused_at < _AGAIN
 
@@ -45,7 +41,7 @@ def advance(
 ) -> Updates:
     """Return the move of the default branch to the active session's tip, if allowed.
 
-    `names` has our refs' names on the server. No ref can be a folder of another ref.
+    `names` has our refs' names on the server. They may block the branch, since no ref can be a folder of another ref.
     """
     there = refs.get(branch)
     if tip is None or there == tip or not is_default_branch(branch) or _is_blocked(branch, (*refs, *names)):
@@ -76,7 +72,7 @@ def candidates(shadow: Shadow, default: str, refs: Mapping[str, bytes]) -> dict[
 
 
 class Trail:
-    """The path from a branch back to the first forgotten commit, as far as known here."""
+    """The history of a branch back to forgotten commits, as far as known here."""
 
     __slots__ = ("by_hand", "forgotten", "whole")
 

@@ -1,8 +1,8 @@
-"""This machine, and what each machine claims on a server.
+"""Identify this machine, and read and write what machines claim on a server.
 
 `refs/snapstore/machines/<id>` points to a commit whose tree holds one small document: the machine's name, its person,
 its refs on the server with their names on the machine, and the default branches it advanced. Only the machine itself
-adds to the document.
+writes this document.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Claims:
 
 
 def this_machine(store: StoreHandle) -> Machine:
-    """Return this machine, created on first use.
+    """Return this machine; its id is created on first use.
 
-    A name that is set later takes effect from then on. Names that refs already have stay.
+    If its name is set later, refs keep the names they already have.
     """
     document = store.documents.read(_Document, _STATE)
     chosen = os.environ.get("SNAPSTORE_MACHINE") or getattr(store.header, "machine_name", "")
@@ -76,7 +76,7 @@ def this_machine(store: StoreHandle) -> Machine:
 
 
 def safe_name(text: str) -> str:
-    """Return a machine's name as a part of a ref name: short, plain, and no address."""
+    """Return a machine's name in a form that is safe in a ref name: short and plain."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in text.partition(".")[0])
     return plain.strip("-_")[:_LONGEST_NAME] or "machine"
 
@@ -86,7 +86,7 @@ def is_id(text: str) -> bool:
 
 
 def read_claims(shadow: Shadow, id: str, commit: bytes) -> Claims | None:
-    """Read a machine's claims; anyone who can push can write one, so skip bad values."""
+    """Read a machine's claims; skip bad values, because anyone who can push can write them."""
     try:
         entry = shadow.trees.file(shadow.commit(commit).tree, _FILE)
         if entry is None or shadow.objects.header(entry[1])[1] > _LARGEST:
@@ -110,7 +110,7 @@ def read_claims(shadow: Shadow, id: str, commit: bytes) -> Claims | None:
     return Claims(Machine(id, safe_name(name), person, email), found, gone, advanced)
 
 
-def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, former: bytes | None, seconds: int) -> bytes:
+def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, previous: bytes | None, seconds: int) -> bytes:
     """Write the next commit of the machine's ref and return its id."""
     machine = claims.machine
     document = {
@@ -125,7 +125,7 @@ def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, former: byt
     }
     blob = writer.add(BLOB, json.dumps(document, indent=1).encode() + b"\n")
     tree = writer.add(TREE, b"%s %s\0%s" % (FILE, _FILE, blob))
-    parents = [former] if former else []
+    parents = [previous] if previous else []
     return writer.add(COMMIT, commits.encode(tree, parents, SNAPSTORE, SNAPSTORE, seconds, f"Machine {machine.name}\n"))
 
 

@@ -1,7 +1,7 @@
-"""Local names for refs from a server, without a store or a network.
+"""Choose local names for refs from a server, without a store or a network.
 
-A line of another machine has one local name that never changes. The line is recognized by its name on the server. If it
-arrives another way (a second server, a bundle), it is recognized by its name on its own machine.
+A line of another machine has one local name that never changes. The line is recognized by its name on the server. If
+the line comes from a second server or a bundle, it is recognized by its name on its own machine.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def receive(
     return _Receiving(server, me, machines, local, foreign, history).run()
 
 
-def known_as(server: Server, foreign: Mapping[str, Origin]) -> dict[str, str]:
+def received_names(server: Server, foreign: Mapping[str, Origin]) -> dict[str, str]:
     """Return the local ref of each server ref that was received before, by name."""
     there = {(machine, name): ref for ref, (machine, _, name) in foreign.items()}
     homes = {(machine, home): ref for ref, (machine, home, _) in foreign.items()}
@@ -61,20 +61,20 @@ def recover_origins(
 ) -> dict[str, Origin]:
     """Find local refs of other machines, for a store that lost its record of them.
 
-    Such a ref has the same name on the server, is claimed by another machine there, and the server's ref contains it.
-    `own` has the refs that we have claimed ourselves.
+    Such a ref has the same name on the server and is claimed by another machine there, and the server's ref contains
+    it. `own` has the refs that we have claimed ourselves.
     """
     theirs = [ref for ref, (machine, _) in server.owners.items() if machine != me.id and ref in server.refs]
     found: dict[str, Origin] = {}
     for ref, tip in local.items():
         for there in () if ref in own else theirs:
-            if _is_called_after(ref, there) and history.descends(server.refs[there], tip):
+            if _is_named_after(ref, there) and history.descends(server.refs[there], tip):
                 found[ref] = (*server.owners[there], there)
                 break
     return found
 
 
-def _is_called_after(ref: str, there: str) -> bool:
+def _is_named_after(ref: str, there: str) -> bool:
     """Return whether a local name may come from a server ref, with or without `@…`."""
     (place, *here), (other, *names) = parts_of(ref), parts_of(there)
     return place == other and all(
@@ -83,6 +83,8 @@ def _is_called_after(ref: str, there: str) -> bool:
 
 
 class _Receiving:
+    """Chooses a local name and a move for each ref of a server."""
+
     def __init__(
         self,
         server: Server,
@@ -107,7 +109,7 @@ class _Receiving:
         self._by_home: dict[tuple[str, str], dict[str, None]] = {}  # the same, by machine and name on that machine
         for ref, origin in foreign.items():
             if ref in local:
-                self._know(ref, origin)
+                self._set_origin(ref, origin)
         self._live: dict[str, list[bytes]] = {}  # per machine: tips of refs that are not retired
         for ref, oid in server.refs.items():
             if ref not in server.retired:
@@ -120,18 +122,18 @@ class _Receiving:
             if ref in renamed or (machine == self._me.id and self._is_ours(home, oid)):
                 continue
             if ref not in self._server.owners and self._is_held(ref, oid):
-                continue  # the server has lost the claim, and a local ref of that name already contains the line
+                continue  # the server has lost the claim, and a local ref of that name contains the line
             if self._history.descends(oid, oid):  # the object is a commit and is present here
-                self._take(ref, oid)
+                self._receive_ref(ref, oid)
         return self._done
 
-    def _know(self, here: str, origin: Origin) -> None:
-        self._unknow(here)
+    def _set_origin(self, here: str, origin: Origin) -> None:
+        self._unset_origin(here)
         self._done.origins[here] = origin
         self._by_name.setdefault(origin[2], {})[here] = None
         self._by_home.setdefault(origin[:2], {})[here] = None
 
-    def _unknow(self, here: str) -> None:
+    def _unset_origin(self, here: str) -> None:
         origin = self._done.origins.pop(here, None)
         if origin is not None:
             del self._by_name[origin[2]][here]
@@ -156,7 +158,7 @@ class _Receiving:
             return False
         if here is not None and any(history.descends(holder, self._local[here]) for holder in holders):
             done.dropped[here] = self._local.pop(here)
-            self._unknow(here)
+            self._unset_origin(here)
             self._taken.discard(name_folded(here))
         return True
 
@@ -196,7 +198,7 @@ class _Receiving:
     def _is_related(self, one: bytes, other: bytes) -> bool:
         return self._history.descends(one, other) or self._history.descends(other, one)
 
-    def _take(self, ref: str, oid: bytes) -> None:
+    def _receive_ref(self, ref: str, oid: bytes) -> None:
         done = self._done
         machine, home = self._owner(ref)
         here = self._match(ref, oid)
@@ -205,17 +207,17 @@ class _Receiving:
             owner = (machine, home) if machine else known[:2]  # an earlier claim stays valid
             if self._is_related(tip, oid):
                 done.names[ref] = here
-                self._know(here, (*owner, known[2]))  # the machine may have claimed the ref since
+                self._set_origin(here, (*owner, known[2]))  # the machine may have claimed the ref since
                 if self._history.descends(oid, tip) and oid != tip:
                     self._move(here, oid)
                 elif oid != tip:
                     done.rewound.append(ref)
                 return
             done.rewound.append(ref)
-            self._know(here, (owner[0], "", ""))  # the former line keeps its local name
+            self._set_origin(here, (owner[0], "", ""))  # the previous line keeps its local name
         here = self._new_name(ref, oid, machine)
         done.names[ref] = here
-        self._know(here, (machine, home, ref))
+        self._set_origin(here, (machine, home, ref))
         self._taken.add(name_folded(here))
         self._move(here, oid)
 
@@ -225,7 +227,7 @@ class _Receiving:
         session = self._session(session, machine, self._history.root(oid))
         key = (place, session, name, machine.id)
         if key not in self._candidates:
-            # A server may have a branch named `5` or like a commit's hash. Here such a name reads as an address.
+            # A server may have a branch named `5` or like a commit's hash, which would read as an address here.
             misleads = reads_as_address(name)
             fitting = (variant for variant in variants(name, machine) if variant != name or not misleads)
             self._candidates[key] = (f"{place}/{session}/{variant}" for variant in fitting)

@@ -1,11 +1,11 @@
-"""Names of our refs on a server, without a store or a network.
+"""Choose names on a server for our refs, without a store or a network.
 
 `names_here` is the reverse direction.
 
-A ref only advances and keeps the first name it got. If our ref cannot advance the server's ref of its name, that ref is
-another machine's line, and ours is pushed as `<branch>@<machine>`. If our session shares no root with the server's
-session of its name, ours is pushed as `<session>@<machine>`. The reverse holds too: a line of another machine never
-replaces one of ours.
+A ref only advances and keeps the first name it got. If our ref does not descend from the server's ref of its name, that
+ref is another machine's line, and ours is pushed as `<branch>@<machine>`. If our session shares no root with the
+server's session of its name, ours is pushed as `<session>@<machine>`. The reverse holds too: a line of another machine
+never replaces one of ours.
 
 A branch that is renamed or archived locally is also pushed under its new name, and its old name is marked as retired.
 Other machines drop the old name once they have the new one, which contains everything the old one did.
@@ -37,7 +37,7 @@ class Machine:
 
 
 class History:
-    """What naming needs to know about commits; None and False for absent commits."""
+    """Answers about commits that naming needs; None and False for missing commits."""
 
     __slots__ = ("descends", "root")
 
@@ -114,6 +114,8 @@ def publish(
 
 
 class _Publishing:
+    """Chooses a name on the server for each of our refs."""
+
     def __init__(self, server: Server, me: Machine, history: History, seen: Mapping[str, bytes]) -> None:
         self._server = server
         self._me = me
@@ -157,7 +159,7 @@ class _Publishing:
             candidate = f"{place}/{session}/{variant}"
             if _folded(candidate) not in self._taken and not self._is_blocked(candidate):
                 return candidate
-            # A push was interrupted before it claimed its refs: they are used again.
+            # A push was interrupted before it claimed this ref: use the ref again.
             if candidate in self._server.refs and candidate not in self._server.owners and self._fits(candidate, oid):
                 return candidate
         raise AssertionError("variants never end")
