@@ -48,7 +48,7 @@ class Store(StoreHandle):
 
         With `create`, a missing store is created at the top of the git checkout, or for the folder itself outside a
         checkout. The baseline of a new store goes into `session`. An interrupted change is finished first, unless
-        `recover` is false: then the caller can inspect the change.
+        `recover` is false because the caller wants to inspect the change.
         """
         try:
             home = home or locations.home_folder()
@@ -71,7 +71,7 @@ class Store(StoreHandle):
 
 
 class Session(RecordingSession):
-    """One conversation, or one person at a shell; owns one tree of turns."""
+    """One conversation, or one person at a shell, with its tree of turns."""
 
     store: Store
 
@@ -91,41 +91,43 @@ class Session(RecordingSession):
 
     # Moves: make a plan, then execute the plan. Every surface uses these two steps.
 
-    def plan_undo(self, count: int = 1, **how: Any) -> Plan:
+    def plan_undo(self, count: int = 1, **options: Any) -> Plan:
         """Plan to undo the last `count` turns.
 
-        All plans take three options: `policy` (how to handle conflicts, as a `Policy` or the name of one), `scope`
+        Every plan takes three options: `policy` (how to handle conflicts, as a `Policy` or the name of one), `scope`
         (both, files, conversation) and `exact` (restore the whole tree, including edits between turns).
         """
-        return self._planned("undo", how, count)
+        return self._plan("undo", options, count)
 
-    def plan_redo(self, count: int | None = 1, **how: Any) -> Plan:
+    def plan_redo(self, count: int | None = 1, **options: Any) -> Plan:
         """Plan to redo `count` undone turns, or all of them with None."""
-        return self._planned("redo", how, count)
+        return self._plan("redo", options, count)
 
-    def plan_goto(self, address: str, **how: Any) -> Plan:
-        return self._planned("goto", how, address)
+    def plan_goto(self, address: str, **options: Any) -> Plan:
+        """Plan to go to a node."""
+        return self._plan("goto", options, address)
 
-    def plan_switch(self, address: str, **how: Any) -> Plan:
+    def plan_switch(self, address: str, **options: Any) -> Plan:
         """Plan to switch to the tip of a branch, or with `name:5` to one of its turns."""
-        return self._planned("switch", how, address)
+        return self._plan("switch", options, address)
 
-    def plan_earlier(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
+    def plan_earlier(self, count: int | None = None, seconds: float | None = None, **options: Any) -> Plan:
         """Plan to go back in time, across all branches."""
-        return self._planned("earlier", how, count, seconds)
+        return self._plan("earlier", options, count, seconds)
 
-    def plan_later(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
-        return self._planned("later", how, count, seconds)
+    def plan_later(self, count: int | None = None, seconds: float | None = None, **options: Any) -> Plan:
+        """Plan to go forward in time, across all branches."""
+        return self._plan("later", options, count, seconds)
 
-    def plan_revert(self, address: str, **how: Any) -> Plan:
+    def plan_revert(self, address: str, **options: Any) -> Plan:
         """Plan to revert one turn and keep the turns after it; adds a new node."""
-        return self._planned("revert", how, address)
+        return self._plan("revert", options, address)
 
-    def plan_apply(self, address: str, **how: Any) -> Plan:
+    def plan_apply(self, address: str, **options: Any) -> Plan:
         """Plan to apply one turn of any branch or session again; adds a new node."""
-        return self._planned("apply", how, address)
+        return self._plan("apply", options, address)
 
-    def plan_restore(self, address: str, paths: Iterable[str | bytes | os.PathLike[str]], **how: Any) -> Plan:
+    def plan_restore(self, address: str, paths: Iterable[str | bytes | os.PathLike[str]], **options: Any) -> Plan:
         """Plan to restore files or folders to a node's state; adds a new node.
 
         Relative paths start at the root.
@@ -133,21 +135,21 @@ class Session(RecordingSession):
         if isinstance(paths, str | bytes | os.PathLike):
             paths = [paths]
         found = [os.fsencode(path) for path in paths]
-        return self._planned(
-            "restore", how, address, [self.inside(path) if os.path.isabs(path) else path for path in found]
+        return self._plan(
+            "restore", options, address, [self.inside(path) if os.path.isabs(path) else path for path in found]
         )
 
-    def plan_ops_undo(self, number: int | None = None, **how: Any) -> Plan:
-        """Plan to undo operations: the last one, or back to before operation `number`.
+    def plan_ops_undo(self, number: int | None = None, **options: Any) -> Plan:
+        """Plan to undo the last operation, or operation `number` and all later ones.
 
-        The plan covers the store and the files.
+        The plan covers branches and files.
         """
-        return self._planned("ops_undo", how, number)
+        return self._plan("ops_undo", options, number)
 
     def preview(self, plan: Plan) -> Moved:
         """Return what the plan would do, without writing anything.
 
-        Whatever would refuse the move raises here too, except conflicts: the result lists conflicts.
+        Raises what the move would raise, except for conflicts, which the result lists.
         """
         return Mover(self, plan).preview()
 
@@ -155,9 +157,9 @@ class Session(RecordingSession):
         """Execute a plan, all or nothing; refuse a stale plan."""
         return Mover(self, plan).run()
 
-    def _planned(self, verb: str, how: dict[str, Any], *arguments: Any) -> Plan:
+    def _plan(self, verb: str, options: dict[str, Any], *arguments: Any) -> Plan:
         try:
-            plan: Plan = getattr(Planner(self, MoveOptions(**how)), verb)(*arguments)
+            plan: Plan = getattr(Planner(self, MoveOptions(**options)), verb)(*arguments)
         except OSError as error:
             raise failed(error) from error
         return plan

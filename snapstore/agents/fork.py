@@ -1,4 +1,4 @@
-"""Forks an agent's conversation at the session's cursor.
+"""Fork an agent's conversation at the session's cursor.
 
 No file that an agent owns is written (S1-09, S4-01). For Claude Code, a new session file with its own id is written,
 and the agent resumes that file. For the other agents, the result is the agent's own fork or resume command.

@@ -1,4 +1,4 @@
-"""Imports an existing conversation: its transcript is replayed into a session.
+"""Import an existing conversation: its transcript is replayed into a session.
 
 The transcript is read twice, one turn at a time: first for the file changes, then for the records.
 """
@@ -22,7 +22,7 @@ from snapstore.timeline.record.import_turns import REPLAYED, ImportedTurn, impor
 from snapstore.transcripts.lines import Source, opened
 from snapstore.transcripts.locate import find_transcript
 from snapstore.transcripts.readers.detect import detect_agent
-from snapstore.transcripts.readers.read import AGENTS, described, filled, first_prompt, outlined
+from snapstore.transcripts.readers.read import AGENTS, conversation_of, first_prompt, read_outline, read_turn
 from snapstore.transcripts.replay.replay import OUTSIDE, Replay
 from snapstore.worktree.ignore.policy import CapturePolicy
 
@@ -130,11 +130,11 @@ class Import:
 
     def _turns(self) -> Iterator[ConversationTurn]:
         for number, span in enumerate(self._spans, 1):
-            yield filled(self._source, self._outline, span, number)
+            yield read_turn(self._source, self._outline, span, number)
 
     def _record_of(self, number: int, now: str) -> Any:
         def record() -> dict[str, Any]:
-            turn = filled(self._source, self._outline, self._spans[number], number + 1)
+            turn = read_turn(self._source, self._outline, self._spans[number], number + 1)
             return self._record(turn, self.turns[number], now)
 
         return record
@@ -169,8 +169,8 @@ def prepare(
     """Read and replay a transcript; raise Corrupt if it holds no conversation."""
     with opened(path) as file:
         source = Source(file, _KEPT)
-        outline = outlined(source, path, agent, session_id)
-        conversation = described(outline)
+        outline = read_outline(source, path, agent, session_id)
+        conversation = conversation_of(outline)
         conversation.session_id = conversation.session_id or session_id or _stem(path)
         if not any(span.prompted for span in outline.line()):
             raise Corrupt(
@@ -241,11 +241,11 @@ def locate(transcript: str, agent: str | None, cwd: str) -> tuple[str, str, str 
     """
     if agent is not None and agent not in AGENTS:
         hint = did_you_mean(similar(agent, AGENTS), f"Known are {', '.join(AGENTS)}.")
-        raise Unknown(f"no reader for the transcripts of {agent[:80]!r}", hint)
+        raise Unknown(f"snapstore cannot read the transcripts of {agent[:80]!r}", hint)
     if os.path.exists(transcript):
         return transcript, agent or detect(transcript), None
     if os.sep in transcript or transcript.endswith((".jsonl", ".json", ".db")):
-        raise Unknown(f"there is no transcript {transcript[:200]!r}", "Check the path of the transcript.")
+        raise Unknown(f"there is no transcript {transcript[:200]!r}", "Check its path.")
     # A database for all sessions exists for any id, so the agents with one file per session are tried first.
     for name in [agent] if agent else sorted(AGENTS, key=_is_in_one_file):
         try:

@@ -1,7 +1,7 @@
-"""Patches in the format "*** Update File: path", as Codex, Copilot and opencode apply them.
+"""Parse and apply patches in the format `*** Update File: path`.
 
-Only exact matches count. Codex itself also accepts lines that differ in blanks. The result of such a patch is not known
-here and is reported as unknown.
+Codex, Copilot and opencode use this format. Only exact matches count here. Codex also accepts lines that differ in
+blanks; the result of such a patch is reported as unknown.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Hunk:
 class Section:
     """The changes of a patch to one file."""
 
-    __slots__ = ("deed", "hunks", "moved_to", "path")
+    __slots__ = ("hunks", "kind", "moved_to", "path")
 
-    def __init__(self, deed: str, path: str) -> None:
-        self.deed = deed
+    def __init__(self, kind: str, path: str) -> None:
+        self.kind = kind
         self.path = path
         self.moved_to: str | None = None
         self.hunks: list[Hunk] = []
@@ -60,7 +60,7 @@ class Section:
                 if above is None:
                     return []
                 at = above + 1
-            if not hunk.old:  # nothing to search for: the lines are added at the end
+            if not hunk.old:  # nothing to search for, so the lines are added at the end
                 made += lines[start:] + hunk.new
                 start = len(lines)
                 continue
@@ -104,6 +104,7 @@ def patch_text(name: str, input: Any) -> str | None:
 
 
 def sections(patch: str) -> list[Section]:
+    """Parse a patch into one section per file."""
     made: list[Section] = []
     for line in patch.partition(BEGIN)[2].split("\n"):
         if line.startswith("*** "):
@@ -115,7 +116,7 @@ def sections(patch: str) -> list[Section]:
             elif line.startswith("*** End of File") and made and made[-1].hunks:
                 made[-1].hunks[-1].at_end = True
         elif made:
-            _take(made[-1], line)
+            _add_line(made[-1], line)
     return made
 
 
@@ -123,13 +124,13 @@ def named_files(patch: str) -> list[str]:
     """Return the files a patch names, including the targets of renames.
 
     Agents accept indented headings. A line of text that looks like a heading adds an extra file name, which does no
-    harm where it is only asked which files to look at.
+    harm because callers only read the named files.
     """
     rows = (row.strip() for row in patch.split("\n"))
     return [row.partition(": ")[2].strip() for row in rows if row.startswith(_HEADINGS)]
 
 
-def _take(section: Section, line: str) -> None:
+def _add_line(section: Section, line: str) -> None:
     if line.startswith("@@"):
         section.hunks.append(Hunk(line[3:] if line[2:].strip() not in ("", "@@") else ""))
         return
@@ -153,10 +154,10 @@ def _lines(text: str) -> list[str]:
 
 
 def _find_context(lines: list[str], context: str, start: int) -> int | None:
-    """Find the line of context, ignoring different blanks as Codex does."""
-    for told in (str, str.rstrip, str.strip):
+    """Find the line of context; ignore differences in blanks, as Codex does."""
+    for normalized in (str, str.rstrip, str.strip):
         for at in range(start, len(lines)):
-            if told(lines[at]) == told(context):
+            if normalized(lines[at]) == normalized(context):
                 return at
     return None
 

@@ -1,7 +1,4 @@
-"""Reads lines of a file that another program is writing.
-
-Lines are bytes with their positions. At most one line is in memory at a time.
-"""
+"""Read the lines of a file that another program is writing, one at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
         raise Unsafe(f"not the name of a file: {_shown(path)}") from error
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            raise Unknown(f"there is no transcript {_shown(path)}", "Check the path of the transcript.") from error
+            raise Unknown(f"there is no transcript {_shown(path)}", "Check its path.") from error
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO):
             raise Unsafe(f"not a transcript: {_shown(path)}: {error.strerror}") from error
         raise Corrupt(f"cannot read {_shown(path)}: {error.strerror}", "Check its permissions.") from error
@@ -98,7 +95,7 @@ class Source:
     def take(self, ref: Ref) -> tuple[bytes, dict[str, Any] | None]:
         """Return a line and its object, and drop it from the cache.
 
-        A turn is filled only once.
+        Each turn is read only once.
         """
         if isinstance(ref, bytes):
             return ref, parse(ref)
@@ -164,7 +161,7 @@ def document(file: BinaryIO, path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def dump(record: Any) -> bytes:
-    """Return a line for a part of a document, which has no line of its own."""
+    """Return a part of a document as a line."""
     try:
         return json.dumps(record, separators=(",", ":")).encode() + b"\n"
     except RecursionError:  # parsed at a shallower stack depth than it is written at

@@ -1,4 +1,4 @@
-"""Finds the files where agents keep their conversations.
+"""Find the files where agents keep their conversations.
 
 A session id is validated before it is compared or joined into a path.
 """
@@ -38,14 +38,16 @@ def find_transcript(
     environ = os.environ if environ is None else environ
     user = os.path.abspath(home) if home is not None else os.path.expanduser("~")
     if agent not in _LAYOUTS:
-        raise Unknown(f"it is not known where {agent[:80]!r} keeps its transcripts", f"Known: {', '.join(_LAYOUTS)}.")
+        raise Unknown(
+            f"snapstore does not know where {agent[:80]!r} keeps its transcripts", f"Known: {', '.join(_LAYOUTS)}."
+        )
     base, candidates = _LAYOUTS[agent](user, environ, session_id, os.fspath(cwd) if cwd is not None else None)
     for path in candidates:
         if os.path.isfile(path):
             return _inside(base, path)
     raise Unknown(
         f"{agent} has no transcript of session {session_id}",
-        "Transcripts may be switched off or already cleaned up; or give the path of the file.",
+        "Transcripts may be switched off, or this one was deleted. If you have the file, give its path.",
         session=session_id,
     )
 
@@ -56,7 +58,7 @@ def checked_id(session_id: str) -> str:
     Nothing in the id may lead to another folder.
     """
     if not _ID.fullmatch(session_id) or ".." in session_id:
-        raise Unsafe(f"not the id of a session: {session_id[:80]!r}", "Give the id as the agent shows it.")
+        raise Unsafe(f"not a session id: {session_id[:80]!r}", "Give the id as the agent shows it.")
     return session_id
 
 
@@ -246,7 +248,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _inside(base: str, path: str) -> str:
-    """Return the path, unless a link leads out of the folder.
+    """Return the path; refuse one that a link leads out of the folder.
 
     A link among the transcripts must not make another file look like a transcript. The folder itself may be a link.
     """

@@ -1,9 +1,7 @@
-"""The model of every agent's conversation.
+"""Define the model of every agent's conversation.
 
-A conversation has turns with a prompt, replies, thinking, tool calls and raw lines.
-
-Plain classes are used, as elsewhere on the path of a turn: importing dataclasses costs a hook as much as two
-interpreter starts.
+A conversation has turns with a prompt, replies, thinking, tool calls and raw lines. The classes are plain because a
+hook imports them: importing dataclasses takes as long as starting two interpreters.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ EDIT, WRITE, SHELL, OTHER = "Edit", "Write", "shell", "other"
 
 
 class Message:
-    """A message. `at` is the time the agent wrote (ISO 8601), or None."""
+    """A message. `at` is its time according to the agent (ISO 8601), or None."""
 
     __slots__ = ("at", "id", "role", "text")
 
@@ -69,8 +67,8 @@ class ToolCall:
 class ConversationTurn:
     """A prompt and everything that followed until the next one (S2-09).
 
-    `index` counts from 1 on the turn's line; `last_turns` does not know the index and counts back from -1. `prompt` is
-    None for lines before any prompt. `lines` are the bytes of the file, with their line endings.
+    `index` counts from 1 on the turn's line, or back from -1 in the result of `last_turns`. `prompt` is None for lines
+    before any prompt. `lines` are the bytes of the file, with their line endings.
     """
 
     __slots__ = (

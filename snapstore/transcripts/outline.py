@@ -1,4 +1,4 @@
-"""Two-pass reading of a transcript: first the lines of each turn, then their text.
+"""Read a transcript in two passes: first the lines of each turn, then their text.
 
 The first pass keeps positions, not text, so its memory use grows with the number of lines and not with their bytes. The
 second pass reads one turn at a time. Both passes use the same small functions of the agent's reader to interpret a

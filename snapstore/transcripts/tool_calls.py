@@ -1,4 +1,4 @@
-"""Determines what a tool call did to which file.
+"""Determine what a tool call did to which file.
 
 Agents use different tool names and fields for the same few operations.
 """
@@ -33,7 +33,7 @@ _CONTENT = ("content", "file_text", "contents", "new_text")
 
 
 def classify(id: str | None, name: str, input: Any) -> list[ToolCall]:
-    """Return one tool call as one entry per file."""
+    """Return a tool call as one entry per file."""
     if isinstance(input, str) and name.lower() not in PATCH_TOOLS:
         input = _arguments(input)
     kind = name.lower()
@@ -90,7 +90,7 @@ def _arguments(text: str) -> Any:
 def _patched(id: str | None, name: str, input: Any, patch: str) -> list[ToolCall]:
     made = []
     for section in sections(patch):
-        call = ToolCall(id, name, input, {ADD: WRITE, UPDATE: EDIT}.get(section.deed, OTHER))
+        call = ToolCall(id, name, input, {ADD: WRITE, UPDATE: EDIT}.get(section.kind, OTHER))
         call.file_path = section.path
         if call.type == WRITE:
             call.content = section.content

@@ -82,7 +82,7 @@ def assert_sound(grove: Grove) -> None:
 def test_a_branch_says_where_it_parted_what_is_its_own_and_its_state(wood: Grove) -> None:
     """S0-06, S1-38, S1-43: many from one turn, nested, with names until they get one."""
     found = {branch.name: branch for branch in wood.branches.list()}
-    shown = {name: (b.label, b.turns, b.own, b.parted_turn, b.state, b.prompt) for name, b in found.items()}
+    shown = {name: (b.label, b.turns, b.own, b.fork_turn, b.state, b.prompt) for name, b in found.items()}
     assert shown == {
         "main-4": ("main-4", 3, 1, 2, "current", "3d"),
         "main-3": ("Branch from turn 3", 5, 2, 3, "listed", "5c"),
@@ -135,7 +135,7 @@ def test_the_session_goes_on_under_the_new_name(wood: Grove) -> None:
 def test_a_renamed_branch_that_grew_takes_that_back_with_it(wood: Grove) -> None:
     operation = wood.branches.rename("main-4", "login")
     tip = wood.turn("4d")
-    wood.take_back(operation)
+    wood.undo_operations(operation)
     assert wood.graph().branches["main-4"] == tip
     assert wood.graph().branch == wood.state().branch == "main-4"
     assert "login" not in wood.listed()
@@ -241,7 +241,7 @@ def test_branches_are_deleted_by_age_and_by_where_they_lie(wood: Grove) -> None:
     operation = wood.branches.delete_all([b.name for b in going], tips={b.name: b.tip for b in going})
     assert wood.listed() == ["main-2", "main-4"]
     assert_sound(wood)
-    wood.take_back(operation)
+    wood.undo_operations(operation)
     assert wood.listed() == ["main", "main-2", "main-3", "main-4", "part"]
 
 
@@ -315,7 +315,7 @@ def test_a_session_that_went_to_an_archived_branch_goes_on_with_it_once_it_is_li
     wood.turn("5b")
     assert wood.graph().branches["attempt"] == wood.made["5b"]
     with pytest.raises(Conflict, match="you are on"):
-        wood.take_back(listed)
+        wood.undo_operations(listed)
     assert_sound(wood)
 
 
@@ -363,7 +363,7 @@ def test_turns_are_marked_listed_and_unmarked(wood: Grove) -> None:
     moved = wood.branches.checkpoint("good", wood.made["1"], force=True)
     assert moved is not None
     assert wood.graph().checkpoints == {"good": wood.made["1"]}
-    wood.take_back(moved)
+    wood.undo_operations(moved)
     assert wood.graph().checkpoints == {"good": wood.made["3b"]}
     wood.branches.delete_checkpoint("good")
     assert wood.graph().checkpoints == {}
@@ -419,8 +419,8 @@ def test_every_change_can_be_taken_back_one_at_a_time_or_all_at_once(root: Path,
         while done and not at_once:
             operation = done.pop()
             assert states.pop() == (wood.refs(), wood.state().branch)
-            after = wood.branches.take_back(operation)[2]
-            wood.take_back(operation)
+            after = wood.branches.undo_operations(operation)[2]
+            wood.undo_operations(operation)
             assert wood.graph().branch == after
         assert states[0] == (wood.refs(), wood.state().branch)
         assert_sound(wood)
@@ -439,7 +439,7 @@ def test_no_moment_of_a_change_leaves_a_node_to_a_gc_or_the_cursor_without_its_b
     before = now()
     for operation in changes(wood):
         assert operation is not None
-        for moves in (operation.refs, wood.branches.take_back(operation)[0]):
+        for moves in (operation.refs, wood.branches.undo_operations(operation)[0]):
             refs = dict(before)
             for name, old, new in moves:
                 assert refs.get(name) == old
@@ -466,29 +466,29 @@ def test_what_was_taken_back_can_be_done_again(wood: Grove) -> None:
         assert operation is not None
         after = wood.refs()
         undone = Operation(
-            number=99, session="s1", kind="ops undo", at="", what="", refs=wood.branches.take_back(operation)[0]
+            number=99, session="s1", kind="ops undo", at="", what="", refs=wood.branches.undo_operations(operation)[0]
         )
-        wood.take_back(operation)
+        wood.undo_operations(operation)
         assert wood.refs() == before
-        wood.take_back(undone)
+        wood.undo_operations(undone)
         assert wood.refs() == after
-        wood.take_back(operation)
+        wood.undo_operations(operation)
 
 
 def test_a_later_change_in_the_way_is_a_conflict(wood: Grove) -> None:
     deleted = wood.branches.delete("main-3")
     wood.branches.rename("main-2", "main-3")
     with pytest.raises(Conflict, match="another branch main-3"):
-        wood.take_back(deleted)
+        wood.undo_operations(deleted)
     renamed = wood.branches.rename("main", "old")
     wood.branches.rename("old", "older")
     with pytest.raises(Conflict, match="branch old no longer exists"):
-        wood.take_back(renamed)
+        wood.undo_operations(renamed)
     pinned = wood.branches.checkpoint("pin", wood.made["1"])
     assert pinned is not None
     wood.branches.checkpoint("pin", wood.made["2"], force=True)
     with pytest.raises(Conflict, match="checkpoint pin has changed"):
-        wood.take_back(pinned)
+        wood.undo_operations(pinned)
 
 
 def test_a_branch_stood_on_by_now_is_not_sent_to_the_archive(wood: Grove) -> None:
@@ -497,7 +497,7 @@ def test_a_branch_stood_on_by_now_is_not_sent_to_the_archive(wood: Grove) -> Non
     wood.stand("4b", branch="main-2")
     before = wood.refs()
     with pytest.raises(Conflict, match="you are on branch main-2"):
-        wood.take_back(listed)
+        wood.undo_operations(listed)
     assert wood.refs() == before
 
 
@@ -555,7 +555,7 @@ def test_past_the_limit_the_oldest_goes_to_the_archive_with_the_turn(grove: Grov
         grove.branches.unarchive("main-2")
     grove.branches.unarchive("main-2", force=True)
     assert len(grove.listed()) == 21
-    grove.take_back(archived)
+    grove.undo_operations(archived)
     assert len(grove.listed()) == 22
     assert_sound(grove)
 

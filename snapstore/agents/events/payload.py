@@ -1,4 +1,4 @@
-"""Reads hook payloads, whose fields may be missing, of another type, or hostile."""
+"""Read hook payloads, whose fields may be missing, of another type, or hostile."""
 
 from __future__ import annotations
 

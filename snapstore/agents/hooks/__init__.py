@@ -1,4 +1,4 @@
-"""Turns the hook events of any agent into recorded turns.
+"""Turn the hook events of any agent into recorded turns.
 
 `turns` is the entry point: it takes events (`agents.events`) and begins, touches and ends turns. `session_lookup` finds
 the session that an agent's session id belongs to, `turn_record` reads the conversation when a turn ends, `person` is

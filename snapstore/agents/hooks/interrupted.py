@@ -1,4 +1,4 @@
-"""Closes open turns that nobody works on: interrupted by the user, or agent gone.
+"""Close open turns that nobody works on: interrupted by the user, or agent gone.
 
 No hook reports either case, and an interrupted turn is exactly what a user wants to undo.
 """

@@ -1,4 +1,4 @@
-"""Converts the file paths an agent reports to the form the store expects."""
+"""Convert the file paths an agent reports to the form the store expects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the session an agent session belongs to: its own, or one it continues."""
+"""Find the session an agent session belongs to: its own, or one it continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a turn's conversation from the agent's transcript when the turn ends.
+"""Read a turn's conversation from the agent's transcript when the turn ends.
 
 The transcript may lag behind the hooks, be switched off, or be written by another program. The record is then smaller,
 but never wrong. Tool calls in the transcript are a second source for the files that the turn touched.

@@ -1,4 +1,4 @@
-"""Turns events into turns, in the same way for every agent.
+"""Turn events into recorded turns, in the same way for every agent.
 
 Events arrive twice, late, in parallel, from several agents at once, or not at all. Every decision therefore depends on
 the state of the session, not on the event alone. A turn that was never stopped is closed by the next event.

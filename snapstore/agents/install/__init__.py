@@ -1,4 +1,4 @@
-"""Connects agents: writes our hooks into their settings, and removes them again.
+"""Connect agents: write our hooks into their settings, and remove them again.
 
 `connect` is the entry point. `locations` lists the hook files of each agent. `hook_file`, `json_edit` and `jsonc` edit
 such a file and leave everything else in it byte for byte unchanged. `own_file` writes files that are ours alone, and

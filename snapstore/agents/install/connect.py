@@ -1,4 +1,4 @@
-"""Connects and disconnects agents: adds our hooks to their files or removes them."""
+"""Connect and disconnect agents: add our hooks to their files, or remove them."""
 
 from __future__ import annotations
 

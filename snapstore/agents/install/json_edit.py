@@ -1,4 +1,4 @@
-"""Edits a settings file as text: everything that is not ours keeps its bytes.
+"""Edit a settings file as text: everything that is not ours keeps its bytes.
 
 Each function returns edits for one text; `apply` applies all edits of one text together. Added text follows the layout
 of the existing text: the same indentation, line endings and trailing commas, and a single line if the rest is on a

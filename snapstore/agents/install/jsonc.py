@@ -1,4 +1,4 @@
-"""Parses JSON as found in settings: with comments, trailing commas and a BOM.
+"""Parse JSON as found in settings: with comments, trailing commas and a BOM.
 
 Each part is parsed with its position, so that the document can be edited as text.
 """

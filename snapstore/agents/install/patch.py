@@ -1,4 +1,4 @@
-"""Shows the changes to agents' files as a patch."""
+"""Show the changes to agents' files as a patch."""
 
 from __future__ import annotations
 

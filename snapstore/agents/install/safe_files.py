@@ -1,4 +1,4 @@
-"""Reads agents' files carefully, and writes each completely or not at all.
+"""Read agents' files carefully, and write each completely or not at all.
 
 A symbolic link is followed: the file it points to is replaced, and the link stays. The new content is written to a
 temporary file next to the target, gets the target's mode, and is synced. Then the target is compared once more with

@@ -1,6 +1,6 @@
-"""Orders a fork's lines so that each tool call is followed by its result.
+"""Order a fork's lines so that each tool call is followed by its result.
 
-The results of parallel tools, and further calls of the same answer, often lie off the chain of lines. Both are moved
+The results of parallel tools, and further calls of the same answer, are often not on the chain of lines. Both are moved
 onto the chain. A call whose result was never written gets a result that says so. Results without a call are dropped.
 """
 
@@ -51,7 +51,7 @@ class TranscriptLine:
         self.calls = _ids(record, "tool_use", "id") if self.kind == "assistant" else ()
         self.answers = _ids(record, "tool_result", "tool_use_id") if self.kind == "user" else ()
         self.bare = bool(self.answers) and len(self.answers) == len(record["message"]["content"])
-        # Identifies lines of one answer that were written twice.
+        # The same for lines of one answer that were written twice.
         self.said = hash(str(get(record, "message", "content"))) if self.message and not self.calls else 0
         self.segment: tuple[str | None, str | None] | None = None
         if record.get("subtype") == "compact_boundary":
@@ -87,7 +87,7 @@ class ChainOrder:
         on_chain = {node.uuid for node in chain}
         self.written: set[str] = set()
         self.answering: dict[str, list[TranscriptLine]] = {}
-        self.beside: dict[str, list[TranscriptLine]] = {}  # lines of an answer that lie off the chain
+        self.off_chain: dict[str, list[TranscriptLine]] = {}  # lines of an answer that lie off the chain
         self.last_of: dict[str, TranscriptLine] = {node.message: node for node in chain if node.message is not None}
         for node in lines:
             if node.dropped:
@@ -95,7 +95,7 @@ class ChainOrder:
             for id in node.answers:
                 self.answering.setdefault(id, []).append(node)
             if node.message in self.last_of and node.uuid not in on_chain:
-                self.beside.setdefault(node.message or "", []).append(node)
+                self.off_chain.setdefault(node.message or "", []).append(node)
 
     def arranged(self, stretch: list[TranscriptLine]) -> Iterator[Piece]:
         called: set[str] = set()  # the calls so far
@@ -148,7 +148,7 @@ class ChainOrder:
                 calls.update(node.calls)
         message = run[0].message
         if message is not None and self.last_of[message] in run:
-            for node in self.beside.pop(message, ()):
+            for node in self.off_chain.pop(message, ()):
                 if calls.isdisjoint(node.calls) if node.calls else node.said not in said:
                     found.append(node)
                     calls.update(node.calls)

@@ -1,4 +1,4 @@
-"""Writes the file of a fork; changes fields of a line and leaves the rest alone."""
+"""Write the file of a fork, and change fields of a line without touching the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 _OPEN = re.compile(r"\{[ \t\r\n]*")
 _COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
 _COMMA = re.compile(r"[ \t\r\n]*(?:,[ \t\r\n]*(?=\")|(?=\}))")
-_AROUND = "\0 \t\r\n\ufeff"  # what a crash or an editor leaves around a line
+_AROUND = "\0 \t\r\n\ufeff"  # characters that a crash or an editor leaves around a line
 _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # strict: lines that others refuse are rewritten
 
 
@@ -104,8 +104,8 @@ def dumped(value: Any) -> str:
 def write_fork(folder: str, new_id: str, lines: Iterable[bytes], check: Callable[[], object] | None = None) -> str:
     """Write the file of a new session and return its path.
 
-    Whatever interrupts the write, the file is either absent or complete. `check` is called when everything is written,
-    just before the file gets its name.
+    Even if the write is interrupted, the file is either absent or complete. `check` is called when everything is
+    written, just before the file gets its name.
 
     Raises Conflict if the session exists, Unsafe for an id that leads elsewhere, and Failed if the file cannot be
     written.
@@ -126,7 +126,7 @@ def write_fork(folder: str, new_id: str, lines: Iterable[bytes], check: Callable
         _sync(folder)
     except FileExistsError as error:
         raise Conflict(
-            f"there is already a session {new_id}", "Nothing was written; choose another id.", session=new_id
+            f"session {new_id} already exists", "Nothing was written. Choose another id.", session=new_id
         ) from error
     except OSError as error:
         raise Failed(f"cannot write a session into {folder!r}: {error.strerror}", "Nothing was written.") from error
@@ -154,7 +154,7 @@ def _write(path: str, lines: Iterable[bytes]) -> None:
 def _name(temporary: str, path: str) -> None:
     """Give the file its name by a hard link, which never replaces an existing file.
 
-    A rename would replace it, and is used only if the file system has no hard links.
+    A rename could replace one, and is used only if the file system has no hard links.
     """
     try:
         os.link(temporary, path)

@@ -1,4 +1,4 @@
-"""Forks Claude Code conversations: a new session file with turns 1..N of another.
+"""Fork Claude Code conversations: a new session file with turns 1..N of another.
 
 The agent resumes the new file. The old file is only read. A line of the fork is the old line byte for byte, except for
 the session id, the parent line and the origin (`forkedFrom`). Ids of lines stay the same, as they do with the agent's
@@ -13,6 +13,7 @@ from io import BytesIO
 
 from xxhash import xxh3_128
 
+from snapstore.base.text import counted
 from snapstore.errors import Busy, Unsafe
 from snapstore.transcripts.fork.file import Line, dumped
 from snapstore.transcripts.fork.file import write_fork as write_fork
@@ -20,7 +21,7 @@ from snapstore.transcripts.fork.tree import ForkTree
 from snapstore.transcripts.lines import Source, clean, opened
 from snapstore.transcripts.locate import checked_id
 from snapstore.transcripts.outline import get
-from snapstore.transcripts.readers.read import feed_lines, filled
+from snapstore.transcripts.readers.read import feed_lines, read_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Fork:
         self._digest = _digest(file, self._size)  # first: any change during the reading is detected afterwards
         self._plan = plan = _Plan(file, self.id, up_to, title)
         self.title = plan.title
-        self.lines = len(plan.cut.pieces) + len(plan.beside)
+        self.lines = len(plan.cut.pieces) + len(plan.extra_lines)
         self.turns = len(plan.cut.turns)
         self.compacted = plan.cut.compacted
         self.notices = plan.notices()
@@ -181,18 +182,18 @@ class _Plan:
         feed_lines(self.tree, source, 0)
         self.cut = self.tree.fork(up_to, new_id)
         self.title = (title or "").strip() or branch_title(self._own_title(source))
-        self.beside = list(self._beside(source))
+        self.extra_lines = list(self._make_extra_lines(source))
 
     def _own_title(self, source: Source) -> str:
         if self.tree.title:
             return clean(self.tree.title)
         for span in self.cut.turns[:1]:
-            said = (filled(source, self.tree, span, 1).prompt or "").strip()
-            if said:
-                return said.splitlines()[0][:_LONGEST_TITLE].strip()
+            prompt = (read_turn(source, self.tree, span, 1).prompt or "").strip()
+            if prompt:
+                return prompt.splitlines()[0][:_LONGEST_TITLE].strip()
         return "Conversation"
 
-    def _beside(self, source: Source) -> Iterator[bytes]:
+    def _make_extra_lines(self, source: Source) -> Iterator[bytes]:
         """Yield the lines outside the tree that a fork needs."""
         kept = {piece.uuid for piece in self.cut.pieces}
         for ref, leaf in self.tree.summaries:
@@ -209,15 +210,16 @@ class _Plan:
         found = []
         lost = sum(piece.call is not None and piece.source is None for piece in self.cut.pieces)
         if lost:
-            found.append(f"{lost} tool call(s) have no recorded result; the fork says so in its place")
-        if self.tree.strangers:
-            found.append(f"lines of unknown kinds were left out: {', '.join(sorted(self.tree.strangers))}")
+            calls = counted(lost, "tool call has", "tool calls have")
+            found.append(f"{calls} no recorded result; the fork says so in its place")
+        if self.tree.unknown_kinds:
+            found.append(f"lines of unknown kinds were left out: {', '.join(sorted(self.tree.unknown_kinds))}")
         if self.tree.malformed:
-            found.append(f"{self.tree.malformed} unreadable line(s) were left out")
+            found.append(f"{counted(self.tree.malformed, 'unreadable line was', 'unreadable lines were')} left out")
         return found
 
     def lines(self, file: BinaryIO, parent: str | None) -> Iterator[bytes]:
-        """Yield one line at a time: a fork needs no more memory than its longest line."""
+        """Yield the fork's lines one at a time, so that memory holds only the longest."""
         kept = {piece.uuid for piece in self.cut.pieces}
         above: str | None = None
         for piece in self.cut.pieces:
@@ -230,7 +232,7 @@ class _Plan:
                     changes["logicalParentUuid"] = above
                 yield line.changed(changes)
             above = piece.uuid
-        yield from self.beside
+        yield from self.extra_lines
 
     def _changes(self, piece: Piece, fields: dict[str, Any], parent: str | None) -> dict[str, Any]:
         changes: dict[str, Any] = {"parentUuid": piece.parent, "isSidechain": False, "sessionId": self.new_id}
@@ -281,8 +283,8 @@ def _content(fields: dict[str, Any]) -> list[Any]:
 
 def _busy() -> Busy:
     return Busy(
-        "the conversation was changed while it was being forked; no fork was written",
-        "Wait for the agent to finish its turn, then run this again.",
+        "the conversation changed while it was being forked; no fork was written",
+        "Wait for the agent to finish its turn, then run the command again.",
     )
 
 

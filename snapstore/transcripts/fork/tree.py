@@ -1,4 +1,4 @@
-"""Selects the lines of a Claude Code conversation that a fork keeps (S4-02).
+"""Select the lines of a Claude Code conversation that a fork keeps (S4-02).
 
 The lines are the chain from the last line of a turn up to its root, through compactions, plus the lines that belong on
 the chain.
@@ -45,7 +45,7 @@ class ForkTree(ClaudeOutline):
         self.lines: list[TranscriptLine] = []
         self.summaries: list[tuple[Ref, str]] = []
         self.replacements: list[Any] = []
-        self.strangers: set[str] = set()  # unknown types of lines that have no place in the tree
+        self.unknown_kinds: set[str] = set()  # unknown types of lines that have no place in the tree
         self._last: TranscriptLine | None = None  # the last line of the conversation itself
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
@@ -53,7 +53,7 @@ class ForkTree(ClaudeOutline):
         unknown = self.unknown
         super().feed(ref, record)
         if id is None or id in self.nodes:
-            self._feed_beside(ref, record, self.unknown > unknown)
+            self._feed_outside(ref, record, self.unknown > unknown)
             return
         node = TranscriptLine(id, ref, len(self.lines), record)
         above = string(record, "parentUuid") or (string(record, "logicalParentUuid") if node.boundary else None)
@@ -70,7 +70,7 @@ class ForkTree(ClaudeOutline):
         self.nodes[id] = node
         self.lines.append(node)
 
-    def _feed_beside(self, ref: Ref, record: dict[str, Any], unknown: bool) -> None:
+    def _feed_outside(self, ref: Ref, record: dict[str, Any], unknown: bool) -> None:
         kind = record.get("type")
         leaf = string(record, "leafUuid")
         replaced = record.get("replacements")
@@ -79,7 +79,7 @@ class ForkTree(ClaudeOutline):
         elif kind == "content-replacement" and isinstance(replaced, list) and not record.get("agentId"):
             self.replacements.extend(replaced)
         elif unknown:
-            self.strangers.add(str(kind)[:40])
+            self.unknown_kinds.add(str(kind)[:40])
 
     def fork(self, up_to: str | None, new_id: str) -> Cut:
         """Return the fork after the turn that a line's uuid or a prompt id names.

@@ -1,8 +1,8 @@
-"""One reader per agent, which reads the agent's own file into turns.
+"""Read each agent's own files into turns, with one reader per agent.
 
-`read` is the entry point: it chooses the reader and reads a whole conversation, or only its last turns. Each other
-module reads one agent's format into the classes of `transcripts.model`. To add an agent, add a module here and one line
-in `read`.
+`read` is the entry point: it chooses the reader and reads the turns of a conversation, or only the last ones. `detect`
+finds the agent that wrote a file. Each other module reads one agent's format into the classes of `transcripts.model`.
+To add an agent, add a module here and one line in `read`.
 
-Nothing here writes, and nothing trusts its input: a transcript may be torn, hostile or of a newer version.
+Nothing here writes, and nothing trusts its input: a transcript may be incomplete, hostile or of a newer version.
 """

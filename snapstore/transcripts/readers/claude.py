@@ -1,4 +1,4 @@
-"""Claude Code's transcripts: JSONL lines that form a tree by `parentUuid` (S4-02).
+"""Read Claude Code's transcripts: JSONL lines that form a tree by `parentUuid` (S4-02).
 
 A turn is a prompt with everything below it in the tree, up to the next prompts. A single chain of ancestors would miss
 the results of parallel tools, which lie off the chain (in 289 of 532 measured transcripts). The API refuses a copy of
@@ -26,15 +26,15 @@ _METADATA = {
     *("api-request", "api-request-shape", "api-request-blob"),
 }
 _NODES = {"user", "assistant", "system", "progress", "attachment"}
-# Texts in user lines that no person wrote, or that ask nothing of the agent.
-_NOT_SAID = re.compile(
+# Texts in user lines that no person typed, or that ask nothing of the agent.
+_NOT_TYPED = re.compile(
     r"\s*(<(local-command-stdout|local-command-stderr|local-command-caveat|session-start-hook|tick|goal|bash-stdout|"
     r"bash-stderr|task-notification|ide_opened_file|ide_selection|system-reminder)\b|\[Request interrupted by user)"
 )
 _INTERRUPTED = "[Request interrupted by user"
 _COMMAND = re.compile(r"\s*<(command-name|command-message|bash-input)>")
 _TAG = re.compile(r"<(command-name|command-args|bash-input)>(.*?)</\1>", re.DOTALL)
-_SAID_BY_OTHERS = {"channel", "peer", "task-notification", "coordinator", "auto-continuation"}
+_OTHER_ORIGINS = {"channel", "peer", "task-notification", "coordinator", "auto-continuation"}
 _PROMPT, _SLASH, _SPOKEN, _PASSIVE = range(4)
 
 
@@ -60,7 +60,7 @@ class ClaudeOutline(Outline):
         super().__init__()
         self._nodes: dict[str, _Node] = {}
         self._order: list[_Node] = []
-        self._beside: list[tuple[Ref, int, str | None]] = []  # lines outside the tree, and which line each follows
+        self._outside: list[tuple[Ref, int, str | None]] = []  # lines outside the tree, and which line each follows
         self._compactions: set[str] = set()
         self._leaf: tuple[int, str] | None = None
         self._made: tuple[int, list[Span], list[tuple[int, list[Span]]]] | None = None
@@ -109,11 +109,11 @@ class ClaudeOutline(Outline):
         elif kind not in _METADATA and kind not in _NODES:
             self.unknown += 1
         self.session_id = self.session_id or string(record, "sessionId")
-        self._beside.append((ref, len(self._order) - 1, about))
+        self._outside.append((ref, len(self._order) - 1, about))
 
     def feed_malformed(self, ref: Ref) -> None:
         self.malformed += 1
-        self._beside.append((ref, len(self._order) - 1, None))
+        self._outside.append((ref, len(self._order) - 1, None))
 
     def _describe(self, record: dict[str, Any]) -> None:
         if self.cwd is None:
@@ -132,7 +132,7 @@ class ClaudeOutline(Outline):
         return self._turns()[1]
 
     def _turns(self) -> tuple[list[Span], list[tuple[int, list[Span]]]]:
-        size = len(self._order) + len(self._beside)
+        size = len(self._order) + len(self._outside)
         if self._made is None or self._made[0] != size:
             spans = self._spans()
             self._made = (size, *self._split(spans))
@@ -156,7 +156,7 @@ class ClaudeOutline(Outline):
             for span in spans.values():
                 if span.parent is spans[inside.uuid] and self._nodes[span.key or ""].order > self._nodes[uuid].order:
                     span.compacted = True
-        self._add_beside(spans)
+        self._add_outside(spans)
         return spans
 
     def _own(self) -> None:
@@ -197,9 +197,9 @@ class ClaudeOutline(Outline):
             return self._order[node.order - 1]
         return found
 
-    def _add_beside(self, spans: dict[str, Span]) -> None:
+    def _add_outside(self, spans: dict[str, Span]) -> None:
         places: dict[str, list[Ref]] = {}
-        for ref, after, about in self._beside:
+        for ref, after, about in self._outside:
             node = self._nodes.get(about) if about else None
             if node is None and self._order:
                 node = self._order[max(after, 0)]
@@ -287,14 +287,14 @@ def _kind_of_prompt(record: dict[str, Any]) -> int:
     if any(get(block, "type") == "tool_result" for block in blocks):
         return _PASSIVE
     origin = string(record, "origin", "kind")
-    if origin in _SAID_BY_OTHERS or record.get("promptSource") == "system":
+    if origin in _OTHER_ORIGINS or record.get("promptSource") == "system":
         return _PASSIVE
     texts = [content] if isinstance(content, str) else [string(block, "text") or "" for block in blocks]
     if any(_COMMAND.match(text) for text in texts):
         return _SLASH
     if origin == "human" or record.get("promptSource") == "typed":
         return _PROMPT
-    if any(text.strip() and not _NOT_SAID.match(text) for text in texts):
+    if any(text.strip() and not _NOT_TYPED.match(text) for text in texts):
         return _PROMPT
     shown = any(get(block, "type") in ("image", "document") for block in blocks)
     return _PROMPT if shown and not any(text.strip() for text in texts) else _PASSIVE
@@ -304,13 +304,13 @@ def _prompt_text(record: dict[str, Any]) -> str:
     content = get(record, "message", "content")
     blocks = content if isinstance(content, list) else [{"text": content}]
     texts = [text for block in blocks if (text := string(block, "text"))]
-    said = "\n".join(text for text in texts if not _NOT_SAID.match(text)) or "\n".join(texts)
-    if _COMMAND.match(said):
-        tags = dict(_TAG.findall(said))
+    prompt = "\n".join(text for text in texts if not _NOT_TYPED.match(text)) or "\n".join(texts)
+    if _COMMAND.match(prompt):
+        tags = dict(_TAG.findall(prompt))
         if "bash-input" in tags:
             return f"!{tags['bash-input']}"
-        said = f"{tags.get('command-name', said)} {tags.get('command-args', '')}".strip()
-    return said
+        prompt = f"{tags.get('command-name', prompt)} {tags.get('command-args', '')}".strip()
+    return prompt
 
 
 class ClaudeFiller(Filler):
@@ -358,11 +358,11 @@ class ClaudeFiller(Filler):
             if kind == "tool_use":
                 self.call(block.get("id"), block.get("name"), block.get("input"))
             elif not aside and kind in ("text", "thinking"):
-                said = string(block, kind) or ""
-                if message is not None and (message, said) in self._seen:
+                words = string(block, kind) or ""
+                if message is not None and (message, words) in self._seen:
                     continue  # written again by a compaction
-                self._seen.add((message or uuid, said))
+                self._seen.add((message or uuid, words))
                 if kind == "text":
-                    self.reply(said, message or uuid, at)
+                    self.reply(words, message or uuid, at)
                 else:
-                    self.think(said)
+                    self.think(words)

@@ -1,6 +1,6 @@
-"""Cline's transcripts: one JSON document of messages, which have Anthropic's blocks.
+"""Read Cline's transcripts: one JSON document of messages, in Anthropic's blocks.
 
-The file has no working folder; the session's own document beside it (`ID.json`) has.
+The working folder is not in this file but in the session's own document next to it (`ID.json`).
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class ClineOutline(Outline):
 
     def _message(self, message: dict[str, Any]) -> None:
         role = message.get("role")
-        if role == "user" and _said(message) is not None:
+        if role == "user" and _typed_text(message) is not None:
             self.start(string(message, "id"))
         elif role not in ("user", "assistant"):
             self.unknown += 1
         self.keep(dump(message), spoken=role == "assistant")
 
     def describe_session(self, path: str) -> None:
-        """Read the folder and title from the document beside the messages, if it is there."""
+        """Read the folder and title from the session's own document, if it exists."""
         name = os.path.basename(path)
         if not name.endswith(_ENDING):
             return
-        beside = os.path.join(os.path.dirname(path), f"{name.removesuffix(_ENDING)}.json")
+        session_file = os.path.join(os.path.dirname(path), f"{name.removesuffix(_ENDING)}.json")
         try:
-            with open_file(beside) as file:
-                fields = document(file, beside)
+            with open_file(session_file) as file:
+                fields = document(file, session_file)
         except (SnapstoreError, OSError):
             return
         self.cwd = string(fields, "cwd")
@@ -65,8 +65,8 @@ def _blocks(message: dict[str, Any]) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _said(message: dict[str, Any]) -> str | None:
-    """Return what the user typed, or None for a tool's result and for what Cline says in the user's name."""
+def _typed_text(message: dict[str, Any]) -> str | None:
+    """Return what the user typed, None for tool results and Cline's own messages."""
     if get(message, "metadata", "displayRole") == "system":
         return None
     blocks = _blocks(message)
@@ -81,9 +81,9 @@ class ClineFiller(Filler):
     def take(self, record: dict[str, Any]) -> None:
         role, id, at = record.get("role"), string(record, "id"), moment(record.get("ts"))
         self.time(at)
-        said = _said(record) if role == "user" else None
-        if said is not None:
-            self.prompt(said, id, at)
+        text = _typed_text(record) if role == "user" else None
+        if text is not None:
+            self.prompt(text, id, at)
         for block in _blocks(record):
             kind = get(block, "type")
             if kind == "tool_use":
@@ -96,13 +96,13 @@ class ClineFiller(Filler):
                 self.think(block.get("thinking"))
 
     def _result(self, block: dict[str, Any]) -> None:
-        """Take a tool's result: `{query, result, success}`, or a list of those, or either as JSON in a string."""
+        """Read a tool's result: `{query, result, success}` or a list of those, also as JSON."""
         content = block.get("content")
         try:
-            told = json.loads(content) if isinstance(content, str) else content
+            result = json.loads(content) if isinstance(content, str) else content
         except (ValueError, RecursionError):
-            told = content
-        parts = told if isinstance(told, list) else [told]
+            result = content
+        parts = result if isinstance(result, list) else [result]
         failed = block.get("is_error") is True or any(get(part, "success") is False for part in parts)
         texts = [found for part in parts if (found := string(part, "result") or string(part, "error"))]
         self.result(block.get("tool_use_id"), "\n".join(texts) or text_of(content), failed)

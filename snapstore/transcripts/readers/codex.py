@@ -1,4 +1,4 @@
-"""Codex's transcripts: a rollout, which is one list as JSONL (G-10).
+"""Read Codex's transcripts: a rollout, which is one list as JSONL (G-10).
 
 Events mark the start and the end of a turn. A rollback cuts off the end of the list.
 """

@@ -1,4 +1,4 @@
-"""Copilot CLI's transcripts: events.jsonl, a list of events.
+"""Read Copilot CLI's transcripts: events.jsonl, a list of events.
 
 Each event has the form `{type, data, id, timestamp, parentId}`.
 """

@@ -1,4 +1,4 @@
-"""Cursor's transcripts: lines of `{role, message: {content: […]}}`.
+"""Read Cursor's transcripts: lines of `{role, message: {content: […]}}`.
 
 The lines have neither ids nor times.
 """
@@ -21,7 +21,7 @@ class CursorOutline(Outline):
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
         role = record.get("role")
-        if role == "user" and _said(record) is not None:
+        if role == "user" and _typed_text(record) is not None:
             self.start(None)
         elif role not in ("user", "assistant", "system", "tool") and record.get("type") != "turn_ended":
             self.unknown += 1
@@ -36,7 +36,7 @@ def _blocks(record: dict[str, Any]) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _said(record: dict[str, Any]) -> str | None:
+def _typed_text(record: dict[str, Any]) -> str | None:
     """Return what the user typed, or None if the line only has a tool's result."""
     blocks = _blocks(record)
     text = text_of([block for block in blocks if get(block, "type") == "text"]) or ""
@@ -55,9 +55,9 @@ class CursorFiller(Filler):
         self.time(at)
         if record.get("type") == "turn_ended" and record.get("status") in ("aborted", "cancelled"):
             self.turn.interrupted = True
-        said = _said(record) if role == "user" else None
-        if said is not None:
-            self.prompt(said, None, at)
+        prompt = _typed_text(record) if role == "user" else None
+        if prompt is not None:
+            self.prompt(prompt, None, at)
         for block in _blocks(record) if role in ("user", "assistant", "tool") else []:
             kind = get(block, "type")
             if kind == "tool_use":

@@ -1,4 +1,4 @@
-"""Detects which agent wrote a transcript, from its content."""
+"""Detect which agent wrote a transcript, from its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini CLI's transcripts: JSONL of messages; older chats are one document.
+"""Read Gemini CLI's transcripts: JSONL of messages, or one document for older chats.
 
 A message may be written again under the same id. A resumed chat writes the whole conversation anew, as one list: first
 one that holds nothing but the session's context, then one with the messages so far, under the ids that they had.
@@ -100,7 +100,7 @@ class GeminiOutline(Outline):
         id, kind = key
         if kind not in _TYPES:
             self.unknown += 1
-        if kind == "user" and _is_said(record.get("content")):
+        if kind == "user" and _is_typed(record.get("content")):
             if self._replaced:  # the conversation does not go on from them
                 self.left.append((0, self._replaced))
                 self._replaced = []
@@ -137,10 +137,10 @@ def _key(message: dict[str, Any]) -> Key:
     return string(message, "id") or "", string(message, "type") or ""
 
 
-def _is_said(content: Any) -> bool:
-    """Return whether the user wrote the content.
+def _is_typed(content: Any) -> bool:
+    """Return whether the user typed the content.
 
-    The result of a tool and the session's context are also sent in the user's name.
+    Tool results and the session's context are user messages too.
     """
     if (text_of(content) or "").lstrip().startswith(_CONTEXT):
         return False

@@ -1,4 +1,4 @@
-"""opencode's transcripts: the output of `opencode export`, or its database.
+"""Read opencode's transcripts: the output of `opencode export`, or its database.
 
 Both contain messages with parts.
 """
@@ -42,13 +42,13 @@ class OpencodeOutline(Outline):
         parts = _parts(record)
         if any(get(part, "type") == "compaction" for part in parts):
             self.compact()
-        if role == "user" and any(_is_said(part) for part in parts):
+        if role == "user" and any(_is_typed(part) for part in parts):
             self.start(string(record, "info", "id"))
         elif role not in ("user", "assistant"):
             self.unknown += 1
         self.keep(ref, spoken=role == "assistant")
 
-    def settle(self) -> None:
+    def cut_undone(self) -> None:
         """Cut off undone turns.
 
         Undone turns stay in opencode's list until the next prompt. The session's `revert` field names the first undone
@@ -67,7 +67,7 @@ def _parts(record: dict[str, Any]) -> list[Any]:
     return parts if isinstance(parts, list) else []
 
 
-def _is_said(part: Any) -> bool:
+def _is_typed(part: Any) -> bool:
     return get(part, "type") in ("text", "file") and not get(part, "synthetic") and not get(part, "ignored")
 
 
@@ -81,8 +81,8 @@ class OpencodeFiller(Filler):
         if string(info, "error", "name") == "MessageAbortedError":
             self.turn.interrupted = True
         if role == "user" and id == self.span.key:
-            said = [part for part in _parts(record) if _is_said(part)]
-            self.prompt("\n".join(text for part in said if (text := string(part, "text"))), id, at)
+            typed = [part for part in _parts(record) if _is_typed(part)]
+            self.prompt("\n".join(text for part in typed if (text := string(part, "text"))), id, at)
         for part in _parts(record) if role == "assistant" else []:
             kind = get(part, "type")
             if kind == "text":
@@ -104,7 +104,8 @@ class OpencodeFiller(Filler):
 # The sources of messages.
 
 
-def exported(outline: OpencodeOutline, document: dict[str, Any]) -> None:
+def read_export(outline: OpencodeOutline, document: dict[str, Any]) -> None:
+    """Read the document that `opencode export` prints."""
     if document and not isinstance(document.get("messages"), list):
         raise Corrupt("not an export of opencode: it has no list of messages", "Make one with `opencode export`.")
     outline.describe(document.get("info"))
@@ -113,10 +114,10 @@ def exported(outline: OpencodeOutline, document: dict[str, Any]) -> None:
             outline.feed(dump(message), message)
         else:
             outline.malformed += 1
-    outline.settle()
+    outline.cut_undone()
 
 
-def from_database(outline: OpencodeOutline, path: str | os.PathLike[str], session_id: str | None) -> None:
+def read_database(outline: OpencodeOutline, path: str | os.PathLike[str], session_id: str | None) -> None:
     """Read a session from the database while opencode may be writing.
 
     The database is opened read-only, but not `immutable`, which would ignore the write-ahead log.
@@ -124,7 +125,7 @@ def from_database(outline: OpencodeOutline, path: str | os.PathLike[str], sessio
     import sqlite3
 
     if session_id is None:
-        raise Unknown("which of opencode's sessions?", _HINT)
+        raise Unknown("opencode's database has many sessions, and none was named", _HINT)
     from urllib.parse import quote
 
     try:
@@ -141,7 +142,7 @@ def from_database(outline: OpencodeOutline, path: str | os.PathLike[str], sessio
         raise Corrupt(f"cannot read opencode's database: {error}", _HINT) from error
     finally:
         connection.close()
-    outline.settle()
+    outline.cut_undone()
 
 
 def _session(connection: Any, session_id: str) -> dict[str, Any]:

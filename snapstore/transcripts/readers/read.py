@@ -1,4 +1,4 @@
-"""Reads a conversation: whole, turn by turn, or only its last turns."""
+"""Read a conversation: whole, turn by turn, or only its last turns."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def read_conversation(
     """
     with opened(path) as file:
         source = Source(file, _ROOM_FOR_ALL)
-        outline = outlined(source, path, agent, session_id)
-        conversation = described(outline)
+        outline = read_outline(source, path, agent, session_id)
+        conversation = conversation_of(outline)
         conversation.session_id = conversation.session_id or session_id or _session_from(path, agent)
-        conversation.turns = [filled(source, outline, span, n) for n, span in enumerate(outline.line(), 1)]
+        conversation.turns = [read_turn(source, outline, span, n) for n, span in enumerate(outline.line(), 1)]
         for after, spans in outline.branches() if branches else ():
-            turns = [filled(source, outline, span, n) for n, span in enumerate(spans, after + 1)]
+            turns = [read_turn(source, outline, span, n) for n, span in enumerate(spans, after + 1)]
             conversation.branches.append(Branch(after, turns))
         return conversation
 
@@ -51,9 +51,9 @@ def iter_turns(path: str | os.PathLike[str], agent: str, session_id: str | None 
     """
     with opened(path) as file:
         source = Source(file, _ROOM)
-        outline = outlined(source, path, agent, session_id)
+        outline = read_outline(source, path, agent, session_id)
         for number, span in enumerate(outline.line(), 1):
-            yield filled(source, outline, span, number)
+            yield read_turn(source, outline, span, number)
 
 
 def last_turns(
@@ -71,14 +71,14 @@ def last_turns(
         while True:
             start = _line_start(file, size - reach) if reach < size and _has_lines(file, agent) else 0
             source = Source(file, _ROOM)
-            outline = outlined(source, path, agent, session_id, start)
+            outline = read_outline(source, path, agent, session_id, start)
             spans = outline.line()
             # A turn whose beginning is cut off has no prompt here. A reference to an earlier line may change the other
             # turns.
             whole = [span for span in spans if span.prompted] if start else spans
             if not start or (len(whole) >= count and not outline.reached_outside):
                 chosen = whole[-count:]
-                return [filled(source, outline, span, n) for n, span in enumerate(chosen, -len(chosen))]
+                return [read_turn(source, outline, span, n) for n, span in enumerate(chosen, -len(chosen))]
             reach *= 4
 
 
@@ -99,9 +99,9 @@ def first_prompt(path: str | os.PathLike[str], agent: str) -> str:
     """Return the first prompt of a conversation, if its first lines contain one."""
     with opened(path) as file:
         source = Source(file)
-        outline = outlined(source, path, agent, None) if agent == "cline" else _opening(source, agent)
+        outline = read_outline(source, path, agent, None) if agent == "cline" else _opening(source, agent)
         span = next((span for span in outline.line() if span.prompted), None)
-        return (filled(source, outline, span, 1).prompt or "") if span is not None else ""
+        return (read_turn(source, outline, span, 1).prompt or "") if span is not None else ""
 
 
 def _opening(source: Source, agent: str) -> Outline:
@@ -151,24 +151,25 @@ def new_outline(agent: str) -> Outline:
         from snapstore.transcripts.readers.opencode import OpencodeOutline
 
         return OpencodeOutline()
-    raise Unknown(f"no reader for the transcripts of {agent[:80]!r}", f"Known are {', '.join(AGENTS)}.")
+    raise Unknown(f"snapstore cannot read the transcripts of {agent[:80]!r}", f"Known: {', '.join(AGENTS)}.")
 
 
-def outlined(
+def read_outline(
     source: Source, path: str | os.PathLike[str], agent: str, session_id: str | None, start: int = 0
 ) -> Outline:
+    """Read the outline of a transcript (first pass), from `start` on if the format has lines."""
     file = source.file
     outline = new_outline(agent)
     outline.is_tail = start > 0
     if agent == "opencode":
-        from snapstore.transcripts.readers.opencode import OpencodeOutline, exported, from_database
+        from snapstore.transcripts.readers.opencode import OpencodeOutline, read_database, read_export
 
         assert isinstance(outline, OpencodeOutline)
         file.seek(0)
         if file.read(len(_SQLITE)) == _SQLITE:
-            from_database(outline, path, session_id)
+            read_database(outline, path, session_id)
         else:
-            exported(outline, document(file, path))
+            read_export(outline, document(file, path))
     elif agent == "cline":
         from snapstore.transcripts.readers.cline import ClineOutline
 
@@ -205,7 +206,8 @@ def feed_lines(outline: Outline, source: Source, start: int, *, half: bool = Tru
     return offset
 
 
-def described(outline: Outline) -> Conversation:
+def conversation_of(outline: Outline) -> Conversation:
+    """Return the conversation that an outline describes, without its turns."""
     conversation = Conversation(outline.agent)
     conversation.session_id = outline.session_id
     conversation.forked_from = outline.forked_from
@@ -216,7 +218,8 @@ def described(outline: Outline) -> Conversation:
     return conversation
 
 
-def filled(source: Source, outline: Outline, span: Span, index: int) -> ConversationTurn:
+def read_turn(source: Source, outline: Outline, span: Span, index: int) -> ConversationTurn:
+    """Read the text of one turn (second pass)."""
     turn = ConversationTurn(index)
     turn.compacted_before = span.compacted
     filler = outline.filler(turn, span)
@@ -252,7 +255,7 @@ def _has_lines(file: BinaryIO, agent: str) -> bool:
     file.seek(0)
     first = file.readline(_FIRST_TAIL)
     if first.endswith(b"\n") and first.strip(b"\xef\xbb\xbf \t\r\n") == b"{":
-        return False  # without the line break it may be a line of which one byte is written so far
+        return False  # without the newline it may be a line of which only one byte is written
     record = parse(first)
     return record is None or not isinstance(record.get("messages"), list)
 

@@ -1,7 +1,7 @@
-"""What a tool call did to files, from its arguments and its result.
+"""Determine what a tool call did to files, from its arguments and its result.
 
-There is one operation per file. An operation can compute its effect on a file and, where that is certain, the file's
-state before (S0-02).
+There is one operation per file. An operation can compute its effect on a file and, if that is certain, the file's state
+before (S0-02).
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _FAILED = re.compile(r'\s*Exit code: [1-9]|.*"exit_code"\s*:\s*[1-9]|.*apply_pat
 _CREATED = ("File created successfully", "Successfully created and wrote to new file")
 
 NOT_REPLAYED = "an edit of this kind cannot be replayed"
-UNANSWERED = "the call has no answer: it may not have been carried out"
+UNANSWERED = "the call has no result, so it may not have run"
 NOT_NAMED = "the call names no file"
 
 
 class State:
-    """The content of a file; None if there is no file.
+    """The content of a file, None if there is no file.
 
-    `sure`: the transcript itself contains the whole content.
+    It is `certain` if the transcript itself contains the whole content.
     """
 
-    __slots__ = ("sure", "text")
+    __slots__ = ("certain", "text")
 
-    def __init__(self, text: str | None, sure: bool = False) -> None:
+    def __init__(self, text: str | None, certain: bool = False) -> None:
         self.text = text
-        self.sure = sure
+        self.certain = certain
 
 
 class Replacement:
@@ -89,22 +89,22 @@ class Operation:
     replayed.
     """
 
-    __slots__ = ("after", "before", "deeds", "path", "why")
+    __slots__ = ("after", "before", "edits", "path", "why")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.before: State | None = None
         self.after: State | None = None
-        self.deeds: list[Replacement | Section] = []
+        self.edits: list[Replacement | Section] = []
         self.why = ""
 
     def outcomes(self, text: str | None) -> list[str | None]:
         """Return all possible results of the operation on a file."""
         if self.after is not None:
             return [self.after.text]
-        found: list[str | None] = [text] if self.deeds and not self.why else []
-        for deed in self.deeds:
-            found = list(dict.fromkeys(made for one in found for made in deed.forward(one)))
+        found: list[str | None] = [text] if self.edits and not self.why else []
+        for edit in self.edits:
+            found = list(dict.fromkeys(made for one in found for made in edit.forward(one)))
             if len(found) > _MOST:
                 return []
         return found
@@ -112,11 +112,11 @@ class Operation:
     def source(self, text: str | None) -> State | None:
         """Return the state before the operation from the one after; None if not certain."""
         found = text
-        for deed in reversed(self.deeds):
-            found = deed.backward(found)
+        for edit in reversed(self.edits):
+            found = edit.backward(found)
             if found is None:
                 return None
-        fits = bool(self.deeds) and not self.why and self.after is None and text in self.outcomes(found)
+        fits = bool(self.edits) and not self.why and self.after is None and text in self.outcomes(found)
         return State(found) if fits else None
 
 
@@ -165,11 +165,11 @@ def _operation(call: ToolCall, parts: list[ToolCall], agent: str) -> Operation:
         content = get(outcome, "content")
         by_hand = get(outcome, "userModified") is True and not isinstance(content, str)
         operation.after = None if by_hand else _whole(content if isinstance(content, str) else call.content)
-        operation.why = "" if operation.after is not None else "what was written is not whole in the transcript"
+        operation.why = "" if operation.after is not None else "the transcript does not contain all that was written"
     else:
         operation.after = _whole(get(call.outcome, "filediff", "after")) if agent == "opencode" else None
-        operation.deeds = list(_replacements(call, parts, agent))
-        operation.why = "" if operation.deeds or operation.after is not None else NOT_REPLAYED
+        operation.edits = list(_replacements(call, parts, agent))
+        operation.why = "" if operation.edits or operation.after is not None else NOT_REPLAYED
     if not operation.path:
         operation.why = NOT_NAMED
     return operation
@@ -226,16 +226,16 @@ def _patched(call: ToolCall, patch: str) -> list[Operation]:
     for section in sections(patch):
         operation = Operation(_in(folder, section.path))
         made.append(operation)
-        if section.deed == ADD:
+        if section.kind == ADD:
             operation.before, operation.after = State(None), State(section.content, True)
-        elif section.deed == DELETE:
+        elif section.kind == DELETE:
             operation.after = State(None, True)
         elif section.moved_to is not None:
             operation.after = State(None, True)
             made.append(Operation(_in(folder, section.moved_to)))
             made[-1].why = f"a patch moved it here from {section.path}"
         else:
-            operation.deeds = [section]
+            operation.edits = [section]
     return made
 
 

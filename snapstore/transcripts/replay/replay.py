@@ -1,4 +1,4 @@
-"""Replays a conversation's file changes, turn by turn.
+"""Replay a conversation's file changes, turn by turn.
 
 For each turn the result has the files whose state before and after the turn is known, and the reason for each that is
 not.
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     Change = tuple[str | None, str | None]
 
 OUTSIDE = "outside the root"
-BEFORE_UNKNOWN = "what it was before is not in the transcript"
-AFTER_UNKNOWN = "what the edit made of it is not certain"
-TOO_MUCH = "there is too much text to work it out"
-NEITHER_KNOWN = "neither what it was before nor after follows from the transcript"
+BEFORE_UNKNOWN = "its content before is not in the transcript"
+AFTER_UNKNOWN = "the result of the edit is not certain"
+TOO_MUCH = "there is too much text to reconstruct it"
+NEITHER_KNOWN = "the transcript shows neither its content before nor after"
 CHANGED_BETWEEN = "something else changed it in between"
-LINE_ENDS = "its line ends or its byte order mark are not in the transcript"
+LINE_ENDS = "its line endings or its byte order mark are not in the transcript"
 FILE_AND_FOLDER = "it was a file at one time and a folder at another"
 _ROOM = 256 << 20  # characters computed for all files together: edits can be crafted to double a text forty times
 
@@ -51,7 +51,7 @@ class ReplayedTurn:
 
 
 class Replay:
-    """Collects turns one by one, then determines the states of the files.
+    """Collects turns one by one, then finds the states of the files.
 
     `place` maps a name in the transcript to a path below the root, or to None for any other path.
     """
@@ -94,8 +94,8 @@ class Replay:
         moved_on: list[bytes] = []
         folders = {folder for path in self._chains for folder in _way_up(path)}
         for path, chain in self._chains.items():
-            twofold = path in folders or any(folder in self._chains for folder in _way_up(path))
-            found = FILE_AND_FOLDER if twofold else disk[path]
+            is_both = path in folders or any(folder in self._chains for folder in _way_up(path))
+            found = FILE_AND_FOLDER if is_both else disk[path]
             if isinstance(found, str):
                 for number in dict.fromkeys(chain.turns):
                     self._unknown(number, path, found)
@@ -136,35 +136,35 @@ class _Chain:
         self._operations: list[Operation] = []
         self._before: list[State | None] = []
         self._after: list[State | None] = []
-        self._clash: set[int] = set()
+        self._clashes: set[int] = set()
 
     def add(self, turn: int, operation: Operation) -> None:
         self.turns.append(turn)
         self._operations.append(operation)
-        self._before.append(operation.before if operation.before is not None and operation.before.sure else None)
+        self._before.append(operation.before if operation.before is not None and operation.before.certain else None)
         self._after.append(operation.after)
 
     def settle(self, found: bytes | None) -> str:
         """Derive the unknown states; return a reason to distrust all of them, or ""."""
         for number, before in enumerate(self._before):
             if before is not None:
-                self._do(number)
+                self._apply(number)
         while self._forwards() | self._backwards(None):
             pass
-        if self._after[-1] is None and self._anchor(found):
+        if self._after[-1] is None and self._start_from_disk(found):
             while self._forwards() | self._backwards(None):
                 pass
-        self._part()
+        self._drop_contradictions()
         return LINE_ENDS if found is not None and not self.ends_with(found) and self._is_foreign(found) else ""
 
     def _is_foreign(self, found: bytes) -> bool:
-        """Return whether the disk has bytes that agents lose and the transcript lacks.
+        """Return whether the disk has bytes that agents drop and the transcript lacks.
 
         Carriage returns and a byte order mark are such bytes.
         """
         known = [state.text for state in (*self._before, *self._after) if state is not None and state.text is not None]
         if not known and any(operation.why for operation in self._operations):
-            return False  # there is a better reason
+            return False  # the operation has a better reason
         returns = b"\r" in found and not any("\r" in text for text in known)
         return returns or (found.startswith(BOM) and not any(text.startswith("\ufeff") for text in known))
 
@@ -181,7 +181,7 @@ class _Chain:
         for turn, own in by_turn.items():
             before, after = self._before[own[0]], self._after[own[-1]]
             why = next((self._operations[number].why for number in own if self._operations[number].why), "")
-            if any(number in self._clash for number in own):
+            if any(number in self._clashes for number in own):
                 why = CHANGED_BETWEEN
             elif self._room.left < 0:
                 why = TOO_MUCH
@@ -190,14 +190,14 @@ class _Chain:
             rows.append((turn, before, after, why))
         return rows
 
-    def _do(self, number: int) -> bool:
+    def _apply(self, number: int) -> bool:
         before = self._before[number]
         if before is None or self._after[number] is not None or self._room.left < 0:
             return False
         outcomes = self._operations[number].outcomes(before.text)
         if len(outcomes) != 1 or not self._room.take(outcomes[0]):
             return False
-        self._after[number] = State(outcomes[0], before.sure)
+        self._after[number] = State(outcomes[0], before.certain)
         return True
 
     def _forwards(self) -> bool:
@@ -211,8 +211,8 @@ class _Chain:
                         self._before[number] = State(left.text)
                         changed = True
                     else:
-                        self._clash.add(number)
-            changed = self._do(number) or changed
+                        self._clashes.add(number)
+            changed = self._apply(number) or changed
         return changed
 
     def _backwards(self, end: State | None) -> bool:
@@ -242,11 +242,10 @@ class _Chain:
         found = operation.source(text)
         return found if found is not None and self._room.take(found.text) else None
 
-    def _anchor(self, found: bytes | None) -> bool:
+    def _start_from_disk(self, found: bytes | None) -> bool:
         """Use the content on disk as the state after the last operation.
 
-        The disk counts only if nothing else determines the last state, and only for text of which the agent cannot have
-        lost any byte.
+        The disk counts only if nothing else determines the last state, and only for text that agents read without loss.
         """
         if found is None or b"\r" in found or found.startswith(BOM) or self._operations[-1].why:
             return False
@@ -257,24 +256,24 @@ class _Chain:
         # An agent leaves U+FFFD for bytes that it could not read. The original bytes are lost.
         return "\ufffd" not in text and self._backwards(State(text))
 
-    def _part(self) -> None:
+    def _drop_contradictions(self) -> None:
         """Drop derived states that contradict a state from the transcript.
 
         States that the transcript contains in full take precedence.
         """
         for number in range(1, len(self._operations)):
             left, found = self._after[number - 1], self._before[number]
-            if left is None or found is None or left.text == found.text or left.sure or not found.sure:
+            if left is None or found is None or left.text == found.text or left.certain or not found.certain:
                 continue
             for place in reversed(range(number)):
-                self._clash.add(place)
+                self._clashes.add(place)
                 self._after[place] = None
                 before = self._before[place]
-                if before is None or before.sure:
+                if before is None or before.certain:
                     break
                 self._before[place] = None
                 earlier = self._after[place - 1] if place else None
-                if earlier is None or earlier.sure:
+                if earlier is None or earlier.certain:
                     break
 
 
