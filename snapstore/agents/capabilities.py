@@ -1,4 +1,4 @@
-"""What each agent can do with a conversation, and the notice if it cannot (G-21).
+"""Describe what each agent can do with a conversation (G-21).
 
 Only Claude Code resumes a session file that we write. The other agents fork a whole conversation or resume it, so the
 user has to go back to the right turn inside the agent.
@@ -34,7 +34,9 @@ def capability(agent: str) -> Capability:
     """Return the agent's capabilities; an unknown agent has none and a notice."""
     known = find(agent)
     if known is None:
-        return Capability(name=agent, forks=NONE, notice=f"How {agent}'s conversations go on is not known here.")
+        return Capability(
+            name=agent, forks=NONE, notice=f"snapstore does not know how {agent} continues conversations."
+        )
     able = known.forking
     return Capability(
         name=known.title,

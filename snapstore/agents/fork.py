@@ -84,7 +84,7 @@ class ConversationFork:
         if state is None:
             raise Unknown(
                 f"session {self._session.name} belongs to no agent's conversation",
-                "`snapstore sessions` lists those that do; `snapstore connect` makes agents report theirs.",
+                "`snapstore sessions` lists agents' conversations; `snapstore connect` makes an agent report its own.",
                 session=self._session.name,
             )
         return state
@@ -119,14 +119,14 @@ class ConversationFork:
 
     def _at_turn(self, forked: ForkResult, state: ConversationState, last: GraphNode) -> None:
         forked.parent = self._agent_session(last) or state.id
-        prepared = self._prepared(last) if self._title is None else None
+        prepared = self._unused_fork(last) if self._title is None else None
         if prepared is None:
-            prepared = self._made(forked, state, last)
+            prepared = self._make_fork(forked, state, last)
         forked.known, forked.path = prepared, prepared.transcript
         forked.command = capability(state.agent).resume.format(prepared.id).split()
 
-    def _prepared(self, last: GraphNode) -> AgentSession | None:
-        """Return an unused fork of this turn, if there is one, so no second is made."""
+    def _unused_fork(self, last: GraphNode) -> AgentSession | None:
+        """Return an unused fork of this turn, if there is one, instead of making another."""
         for known in self._conversations.agent_sessions():
             mine = known.session == self._session.name and known.fork_commit == last.oid.hex()
             unused = known.alias is not None and known.process is None
@@ -134,7 +134,7 @@ class ConversationFork:
                 return known
         return None
 
-    def _made(self, forked: ForkResult, state: ConversationState, last: GraphNode) -> AgentSession:
+    def _make_fork(self, forked: ForkResult, state: ConversationState, last: GraphNode) -> AgentSession:
         from snapstore.transcripts.fork.fork import rewind_alias
 
         known = self._new(state, last, str(uuid.uuid4()))
@@ -160,12 +160,12 @@ class ConversationFork:
         up_to = about.get("message_id") or about.get("prompt_id")
         source = self._transcript(forked.parent)
         if source is None or not isinstance(up_to, str):
-            forked.notices.append("Its transcript is missing: the fork is made from what was recorded of each turn.")
+            forked.notices.append("The transcript is missing: the fork is made from what was recorded of each turn.")
             return None
         try:
             fork = fork_conversation(source, up_to=up_to, new_id=known.id, title=self._title)
         except Unknown:
-            forked.notices.append("The transcript no longer holds that turn: the fork is made from what was recorded.")
+            forked.notices.append("The transcript no longer has that turn: the fork is made from what was recorded.")
             return None
         if fork.compacted and not self._compacted:
             raise Unknown(
@@ -258,12 +258,12 @@ def next_steps(session: Session) -> tuple[list[str], bool, str]:
     if able.forks == NONE:
         return [able.notice], False, ""  # G-13
     running = known is not None and conversations.is_running(known)
-    told = f"{able.name} is still running and remembers what was undone: leave it first."  # G-06
-    left_off = _left_off_here(session, conversations, state)
-    return [told] if running else [], True, able.resume.format(left_off) if left_off else ""
+    warning = f"{able.name} is still running and remembers what was undone: leave it first."  # G-06
+    resumable = _session_ending_here(session, conversations, state)
+    return [warning] if running else [], True, able.resume.format(resumable) if resumable else ""
 
 
-def _left_off_here(session: Session, conversations: Conversations, state: ConversationState) -> str:
+def _session_ending_here(session: Session, conversations: Conversations, state: ConversationState) -> str:
     """Return an earlier agent session that ends exactly at the cursor, or "".
 
     Such a session knows every turn up to the cursor and none after it. The session that was used last is not

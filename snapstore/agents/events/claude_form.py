@@ -1,4 +1,4 @@
-"""Hook payloads in Claude Code's format, which Codex and Copilot also send."""
+"""Read hook payloads in Claude Code's format, which Codex and Copilot also send."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def claude_events(payload: Payload, agent: str, project: str) -> list[Event]:
         kind = BEFORE if name == "PreToolUse" else AFTER
         return tool_events(kind, text(payload, "tool_name"), payload.get("tool_input"), common)
     if name == "UserPromptSubmit":
-        said = text(payload, "prompt")
+        prompt = text(payload, "prompt")
         # A background subagent has finished. The agent sends this prompt itself; the user did not ask for anything new.
-        return [Event(PROMPT, prompt=said, goes_on=said.lstrip().startswith("<task-notification>"), **common)]
+        return [Event(PROMPT, prompt=prompt, goes_on=prompt.lstrip().startswith("<task-notification>"), **common)]
     if name in ("Stop", "StopFailure"):
         status = "done" if name == "Stop" else "interrupted"
         reply = text(payload, "last_assistant_message")

@@ -1,4 +1,4 @@
-"""Hook events, in one format for all agents."""
+"""Define hook events, in one format for all agents."""
 
 from __future__ import annotations
 

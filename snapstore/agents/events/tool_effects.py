@@ -1,4 +1,4 @@
-"""What a tool call may do to files, judging by its name and arguments."""
+"""Determine what a tool call may do to files, from its name and arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an open turn knows about the event that began it."""
+"""Compare an event with the open turn: named files, prompt id, time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from snapstore.store.state import OpenTurn
 
 
-def told(turn: OpenTurn) -> set[str]:
+def named_files(turn: OpenTurn) -> set[str]:
     """Return the files the turn has named so far.
 
     Files that a scan left out are not included: they are captured once they are named.
@@ -25,7 +25,7 @@ def is_about(turn: OpenTurn, prompt_id: str) -> bool:
 
 
 def is_earlier(event: Event, turn: OpenTurn) -> bool:
-    """Return whether the agent sent an event before the turn's prompt, as far as the agent says when."""
+    """Return whether the agent reports that an event came before the turn's prompt."""
     try:
         begun = float(turn.origin.get("at", ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""A person at a shell, treated as an agent.
+"""Treat a person at a shell as an agent.
 
 All shells share one session, unless two of them run commands at the same time.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from snapstore.agents.events.event import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
-from snapstore.agents.hooks.open_turn import is_about, is_earlier, told
+from snapstore.agents.hooks.open_turn import is_about, is_earlier, named_files
 from snapstore.agents.hooks.paths import full_paths, sort_paths
 from snapstore.agents.hooks.person import exit_status, shell_session
 from snapstore.agents.known.registry import PERSON, tells_afterwards
@@ -74,7 +74,7 @@ class Hook:
         elif kind == STOP:
             self._stop()
         elif kind in (START, END):
-            self._border()
+            self._start_or_end()
         return ""
 
     # The start of a turn.
@@ -83,7 +83,7 @@ class Hook:
         with self._store.changing():
             session, known = self._session()
             turn = self._store.open_turn(session.name)
-            if self._is_told_twice(turn):
+            if self._is_duplicate(turn):
                 self._add_prompt(session, turn)
                 return ""
             state = self._conversations.state(session.name)
@@ -97,7 +97,7 @@ class Hook:
             self._begin(session, known)
             if state is not None and self._event.prompt_id and state.stopped_prompt == self._event.prompt_id:
                 self._end(session, "done")  # the stop arrived before the prompt
-        return self._about_undo(session) if undone else ""
+        return self._undo_message(session) if undone else ""
 
     def _go_on(self, session: Session, known: AgentSession | None, state: ConversationState | None) -> None:
         """Continue the previous turn for a prompt that the agent sent itself.
@@ -154,7 +154,7 @@ class Hook:
         """
         return "done" if left.origin.get("answered") or self._event.agent == PERSON else "interrupted"
 
-    def _is_told_twice(self, turn: OpenTurn | None) -> bool:
+    def _is_duplicate(self, turn: OpenTurn | None) -> bool:
         """Return whether a prompt event is a duplicate.
 
         Two settings files may both contain our hook, and Copilot also runs Claude's hooks.
@@ -226,7 +226,7 @@ class Hook:
     def _is_known(self, turn: OpenTurn) -> bool:
         if self._event.kind == SHELL:
             return turn.shell
-        named = told(turn)
+        named = named_files(turn)
         root = os.fsdecode(self._store.root)
         full = full_paths(self._event.paths, self._event.base)
         return all(os.path.relpath(path, root) in named or path in named for path in full)
@@ -255,7 +255,7 @@ class Hook:
                 self._end(session, event.status or "done")
 
     def _note_end(self, name: str) -> None:
-        """Remember a stop that has no open turn: its prompt may still arrive."""
+        """Remember a stop without an open turn, because its prompt may still arrive."""
         state = self._conversations.state(name)
         if state is not None and self._event.prompt_id and not self._is_over(state):
             state.stopped_prompt = self._event.prompt_id
@@ -269,7 +269,7 @@ class Hook:
             session.end_if_changed(exit_status=exit_status(self._event.reply))
             return
         remembered = self._remembered(turn)
-        named = told(turn)
+        named = named_files(turn)
         base, top = turn.origin.get("cwd") or self._event.base, f"{os.fsdecode(self._store.root)}/"
         paths = full_paths(dict.fromkeys(remembered.paths), base)
         fresh, outside = sort_paths(session, [path for path in paths if path.removeprefix(top) not in named], base)
@@ -308,7 +308,7 @@ class Hook:
         about = record["conversation"]
         prompt_id = str(about.get("prompt_id") or about.get("message_id") or "")
         if not prompt_id and record.get("prompt") == self._event.prompt:
-            return  # the transcript may already contain the new prompt, and the two cannot be told apart
+            return  # the transcript may already contain the new prompt, which looks the same
         origin = {"session": str(about.get("agent_session", "")), "prompt_id": prompt_id}
         origin |= {"transcript": self._event.transcript, "cwd": self._event.cwd}
         found = remember(str(record.get("agent", "")), origin, str(record.get("prompt", "")))
@@ -324,7 +324,7 @@ class Hook:
 
     # The start and end of a conversation.
 
-    def _border(self) -> None:
+    def _start_or_end(self) -> None:
         """Handle the start or the end of a conversation.
 
         A compaction also sends a start, in the middle of a turn, and is ignored.
@@ -332,7 +332,7 @@ class Hook:
         if self._event.source == "compact":
             return
         with self._store.changing():
-            name = self._session_name() if self._event.kind == END else self._captured()
+            name = self._session_name() if self._event.kind == END else self._link_fork()
             if name is None:
                 return
             state = self._conversations.state(name)
@@ -344,7 +344,7 @@ class Hook:
             if turn is not None and not opened and not is_earlier(self._event, turn):
                 self._end(self._store.session(name), self._left_status(turn))
 
-    def _captured(self) -> str | None:
+    def _link_fork(self) -> str | None:
         """At a start, link a new agent session to the requested fork (S4-09, S4-10)."""
         from snapstore.agents.hooks.session_lookup import join
         from snapstore.timeline.history.graph import Graph, last_turn
@@ -377,13 +377,13 @@ class Hook:
         assert known is not None
         return self._store.session(known.session), known
 
-    def _about_undo(self, session: Session) -> str:
+    def _undo_message(self, session: Session) -> str:
         from snapstore.timeline.history.history import History
 
         history = History(session)
         turn = history.graph.node(history.cursor)
         last = next((node.turn for node in history.graph.upwards(turn.oid) if node.turn is not None), 0)
         return (
-            f"The user took back turns of this conversation with snapstore: the files are now as they were after turn "
-            f"{last}. What you remember of later turns was undone; read files again before you edit them."
+            f"The user undid turns of this conversation with snapstore: the files are now as they were after turn "
+            f"{last}. Later turns that you remember are undone; read files again before you edit them."
         )

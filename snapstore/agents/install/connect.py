@@ -148,7 +148,7 @@ def disconnect(
         made = Plan(agent, wanted, "")
         for scope in wanted:
             for found, content in _found(here, installed, scope, plugin, may_be_home=len(wanted) > 1):
-                change = _parting(found, content, made.notes)
+                change = _removal(found, content, made.notes)
                 if change is not None:
                     (made.traces if change.after == found.data else made.changes).append(change)
         return made
@@ -210,7 +210,7 @@ def _found(
         if os.path.realpath(base) == os.path.realpath(user_home(here.environ)):
             if may_be_home:
                 return
-            raise Unsafe("this project is your home folder, whose settings are for all projects", "Say --user.")
+            raise Unsafe("this project is your home folder, whose settings are for all projects", "Use --user.")
     for path, content in installed.places(scope, base, here.environ):
         yield look(path, within), content
 
@@ -226,7 +226,7 @@ def _done(here: Environment, plan: Callable[[], Plan], dry_run: bool) -> Plan:
     return made
 
 
-def _parting(found: Found, content: Content, notes: list[str]) -> Change | None:
+def _removal(found: Found, content: Content, notes: list[str]) -> Change | None:
     """Return the change that removes our hooks from a file, or None.
 
     If the file is still exactly what connecting made from its backup (or from no file), the original is restored byte
@@ -237,18 +237,18 @@ def _parting(found: Found, content: Content, notes: list[str]) -> Change | None:
     backup = look(found.target + BACKUP) if isinstance(content, HookFile) else None
     kept = backup.data if backup is not None else None
     command = _command(found, content)
-    if command is None:  # an unneeded backup: a run was killed before it changed the file or dropped the backup
+    if command is None:  # perhaps with a backup that a killed run left
         return Change(found, found.data, drop=True) if kept is not None and kept == found.data else None
     if not isinstance(content, HookFile):
-        text = _told(found, content, content.without)
+        text = _ask(found, content, content.without)
         return None if text is not None else Change(found, None)
     if kept is not None and _would_make(content, kept, command) == found.data:
         return Change(found, kept, drop=True)
     if kept is not None:
-        notes.append(f"{found.path} was changed since; as it was before is in {found.target}{BACKUP}")
+        notes.append(f"{found.path} has changed since it was connected; the original is in {found.target}{BACKUP}")
     if content.merged(None, command).encode() == found.data:
         return Change(found, None)
-    return Change(found, _told(found, content, content.without).encode())
+    return Change(found, _ask(found, content, content.without).encode())
 
 
 def _would_make(content: HookFile, before: bytes, command: str) -> bytes | None:
@@ -260,15 +260,15 @@ def _would_make(content: HookFile, before: bytes, command: str) -> bytes | None:
 
 def _command(found: Found, content: Content) -> str | None:
     """Return the command our hooks in a file run, or None if it has none of ours."""
-    return None if found.data is None else _told(found, content, content.connected)
+    return None if found.data is None else _ask(found, content, content.connected)
 
 
 def _merged(found: Found, content: Content, command: str) -> bytes:
-    return _told(found, content, lambda text: content.merged(text, command)).encode()
+    return _ask(found, content, lambda text: content.merged(text, command)).encode()
 
 
-def _told(found: Found, content: Content, question: Callable[..., T]) -> T:
-    """Ask a content about a file's text; errors name the file and the line."""
+def _ask(found: Found, content: Content, question: Callable[..., T]) -> T:
+    """Call a method of a content with the file's text; errors name the file and the line."""
     try:
         text = found.data if found.data is None else found.data.decode("utf-8", _strictness(content))
         return question(text)

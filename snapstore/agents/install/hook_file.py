@@ -1,4 +1,4 @@
-"""An agent's file of hooks, ours among others: `{"hooks": {event: [entry, …]}}`.
+"""Edit an agent's file of hooks, ours among others: `{"hooks": {event: [entry, …]}}`.
 
 An entry is a handler, or a group of handlers for the tools that match the group's matcher. A handler is ours if its
 command is one that `connect` writes. Every other handler is foreign, and stays unchanged and in its place.
@@ -108,7 +108,7 @@ class HookFile:
             if found is None:
                 pieces.append((key, value))
             elif found.value != value:
-                raise Unreadable(f'"{key}" is not {value}: this kind of file is not known', _line(text, found))
+                raise Unreadable(f'"{key}" is not {value}, so this is another kind of file', _line(text, found))
         if hooks is None:
             lists = {event: [entry] for event, entry in wanted.items()}
             return append(text, root, [*pieces, ("hooks", lists)], style)

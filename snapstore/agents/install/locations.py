@@ -1,4 +1,4 @@
-"""The hook files of each agent, and what we write into them."""
+"""List the hook files of each agent, and what we write into them."""
 
 from __future__ import annotations
 

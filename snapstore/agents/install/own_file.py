@@ -1,7 +1,7 @@
-"""Files that are ours alone: scripts and plugins.
+"""Write files that are ours alone: scripts and plugins.
 
-The second line says that the file is ours and holds a checksum of all other lines. The checksum tells a file that
-`connect` wrote from a foreign file of the same name, and from a file that was edited since.
+The second line says that the file is ours and has a checksum of all other lines. With the checksum, a file that
+`connect` wrote can be distinguished from a foreign file of the same name and from one edited since.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def carry_out(changes: Sequence[Change], notes: str) -> None:
             _place(change, notes)
     except BaseException as error:
         for change in reversed(done):
-            _take_back(change, notes)
+            _revert(change, notes)
         if isinstance(error, OSError):
             raise Failed(f"{change.found.path} cannot be written: {error.strerror}", UNCHANGED) from error
         raise
@@ -161,8 +161,8 @@ def _content(target: str) -> tuple[bytes | None, os.stat_result | None]:
     return data, status
 
 
-def _take_back(change: Change, notes: str) -> None:
-    """Undo a change as far as possible: the disk that just failed is used again."""
+def _revert(change: Change, notes: str) -> None:
+    """Undo a change as far as possible, on a disk that has just failed."""
     found = change.found
     try:
         if _content(found.target)[0] == change.after:

@@ -1,4 +1,4 @@
-"""Shell integration: rc file text that makes each interactive command a turn.
+"""Make the rc file text that turns each interactive command of a shell into a turn.
 
 Each script sends two messages to `snapstore hook shell`, as words terminated by NUL. Before a command runs: `prompt`,
 the shell, the turn, the folder and the command. After it: `stop`, the shell, the turn, the folder and the exit status.

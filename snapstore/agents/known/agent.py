@@ -1,4 +1,4 @@
-"""What snapstore knows about an agent: one `Agent` object per agent.
+"""Define what snapstore knows about an agent: one `Agent` object per agent.
 
 These are plain classes, because `dataclasses` and `typing` would double the start of a hook that has nothing to do
 (test_an_agents_hook_loads_no_command_line_and_the_engine_only_to_record).

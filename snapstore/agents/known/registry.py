@@ -1,4 +1,4 @@
-"""The list of known agents. A module is loaded only when its agent is asked for."""
+"""List the known agents, and load the module of one on demand."""
 
 from __future__ import annotations
 
