@@ -22,7 +22,7 @@ from snapstore.timeline.record.import_turns import REPLAYED, ImportedTurn, impor
 from snapstore.transcripts.lines import Source, opened
 from snapstore.transcripts.locate import find_transcript
 from snapstore.transcripts.readers.detect import detect_agent
-from snapstore.transcripts.readers.read import AGENTS, conversation_of, first_prompt, read_outline, read_turn
+from snapstore.transcripts.readers.read import AGENTS, first_prompt, read_outline, read_turn
 from snapstore.transcripts.replay.replay import OUTSIDE, Replay
 from snapstore.worktree.ignore.policy import CapturePolicy
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from snapstore.api import Store
     from snapstore.timeline.record.import_turns import Imported
-    from snapstore.transcripts.model import Conversation, ConversationTurn
+    from snapstore.transcripts.model import ConversationTurn
     from snapstore.transcripts.outline import Outline
     from snapstore.transcripts.replay.replay import ReplayedTurn
 
@@ -65,24 +65,22 @@ class Import:
     While the import is open (`prepare`), `carry_out` makes a session from it.
     """
 
-    def __init__(
-        self, path: str, source: Source, outline: Outline, conversation: Conversation, root: bytes, home: str
-    ) -> None:
+    def __init__(self, path: str, source: Source, outline: Outline, session_id: str, root: bytes, home: str) -> None:
         self._path = path
-        self._title = conversation.title
+        self._title = outline.title
         self._source = source
         self._outline = outline
         self._spans = outline.line()
-        self.agent = conversation.agent
-        self.session_id = conversation.session_id or ""
+        self.agent = outline.agent
+        self.session_id = session_id
         branches = outline.branches()
         self.left_out_branches = len(branches)
         self.left_out_turns = sum(len(spans) for _, spans in branches)
         self.warnings: list[str] = []
-        self._places = _Places(root, home, conversation.cwd)
-        if conversation.cwd is not None and not self._places.holds_cwd:
+        self._places = _Places(root, home, outline.cwd)
+        if outline.cwd is not None and not self._places.holds_cwd:
             self.warnings.append(
-                f"the conversation took place in {conversation.cwd}, not in {os.fsdecode(root)}: "
+                f"the conversation took place in {outline.cwd}, not in {os.fsdecode(root)}: "
                 "only files of the latter are imported"
             )
         replay = Replay(self.agent, self._places.below)
@@ -170,14 +168,12 @@ def prepare(
     with opened(path) as file:
         source = Source(file, _KEPT)
         outline = read_outline(source, path, agent, session_id)
-        conversation = conversation_of(outline)
-        conversation.session_id = conversation.session_id or session_id or _stem(path)
         if not any(span.prompted for span in outline.line()):
             raise Corrupt(
                 f"there is no conversation of {agent} in {os.fspath(path)!r}",
                 "Give the agent's own transcript, and name the agent with `--agent NAME`.",
             )
-        yield Import(os.fspath(path), source, outline, conversation, root, home)
+        yield Import(os.fspath(path), source, outline, outline.session_id or session_id or _stem(path), root, home)
 
 
 class StoredConversation:

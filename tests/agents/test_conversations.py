@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from agents import ID, OTHER_ID, Claude, Cline, Codex, Copilot, Cursor, Gemini, Opencode
+from conversations import read_conversation
 from helpers import assert_whole, git, kinds, line, record, touched
 from test_transcripts_builders import Claude as Transcript
 
@@ -31,7 +32,6 @@ from snapstore.surface.records.moves import ForkRecord
 from snapstore.surface.records.status import ConversationRecord
 from snapstore.surface.status import read_status
 from snapstore.transcripts.locate import claude_sessions, claude_slug
-from snapstore.transcripts.readers.read import read_conversation
 
 
 class Talking(Claude):

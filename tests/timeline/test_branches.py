@@ -43,7 +43,7 @@ class Grove(Garden):
             found[name] = str(self.store.shadow.refs.value(name))
         return found
 
-    def take_back(self, *operations: Operation) -> None:
+    def undo_operations(self, *operations: Operation) -> None:
         moves, files, _ = self.branches.undo_operations(*operations)
         self.store.journal.carry_out(moves, files, what="taking back")
 
@@ -517,7 +517,7 @@ def test_a_change_cut_short_is_finished_by_the_next_command(wood: Grove, monkeyp
 
         with monkeypatch.context() as patched:
             patched.setattr(type(refs), "update", counted)
-            patched.setattr(type(wood.store.journal), "_take_back", lambda *_: None)  # the kill
+            patched.setattr(type(wood.store.journal), "_undo_failed", lambda *_: None)  # the kill
             with pytest.raises(SystemExit):
                 wood.branches.rename("main-4" if after % 2 == 0 else "login", "login" if after % 2 == 0 else "main-4")
         with Store.open(wood.root) as again:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conversations import Conversation, read_conversation
 
-from snapstore.transcripts.model import Conversation
-from snapstore.transcripts.readers.read import AGENTS, last_turns, read_conversation
+from snapstore.transcripts.readers.read import AGENTS, last_turns
 
 SESSION = "0b0e3f52-6a4b-4b6e-9b5f-000000000001"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conversations import Conversation, read_conversation
 from test_transcripts_builders import SESSION, Claude, read, story
 
-from snapstore.transcripts.model import Conversation
-from snapstore.transcripts.readers.read import last_turns, read_conversation
+from snapstore.transcripts.readers.read import last_turns
 
 
 def prompts(conversation: Conversation) -> list[str | None]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from claude_agent_sdk import get_session_info, get_session_messages, list_sessions, project_key_for_directory
+from conversations import Conversation, read_conversation
 from helpers import bit_by_bit, killed_at, quick_folder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,8 +22,6 @@ from test_transcripts_builders import SESSION, Claude, story
 from snapstore.errors import Busy, Conflict, Failed, Unknown, Unsafe
 from snapstore.transcripts.fork import fork as forking
 from snapstore.transcripts.fork.fork import Fork, branch_title, fork_conversation, fork_lines, rewind_alias, write_fork
-from snapstore.transcripts.model import Conversation
-from snapstore.transcripts.readers.read import read_conversation
 
 NEW = "1c1e3f52-6a4b-4b6e-9b5f-00000000000a"
 NEWER = "1c1e3f52-6a4b-4b6e-9b5f-00000000000b"

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conversations import read_conversation
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_transcripts_builders import ALL, LINES, SESSION, Claude, Codex, Copilot, Cursor, Gemini, story
 
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe
 from snapstore.transcripts.locate import claude_sessions, claude_slug, find_transcript
-from snapstore.transcripts.readers.read import AGENTS, iter_turns, last_turns, read_conversation
+from snapstore.transcripts.readers.read import AGENTS, last_turns
 
 # Odd lines.
 
@@ -87,7 +88,7 @@ def test_a_line_of_fifty_megabytes(tmp_path: Path) -> None:
     path = builder.write(tmp_path / "t.jsonl")
     (turn,) = last_turns(path, "claude")
     assert turn.prompt == "next"
-    first = next(iter(iter_turns(path, "claude")))
+    first = read_conversation(path, "claude").turns[0]
     assert len(first.tool_calls[0].result or "") == 50_000_000
 
 
@@ -340,9 +341,15 @@ def test_a_large_file_in_little_memory(tmp_path: Path) -> None:
     path = builder.write(tmp_path / "t.jsonl")
     before = path.stat()
     code = (
-        "import resource, sys; from snapstore.transcripts.readers.read import iter_turns, last_turns\n"
+        "import resource, sys\n"
+        "from snapstore.transcripts.lines import Source, opened\n"
+        "from snapstore.transcripts.readers.read import last_turns, read_outline, read_turn\n"
         "start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "assert sum(1 for turn in iter_turns(sys.argv[1], 'claude')) == 60\n"
+        "with opened(sys.argv[1]) as file:\n"
+        "    source = Source(file, 4 << 20)\n"
+        "    outline = read_outline(source, sys.argv[1], 'claude', None)\n"
+        "    turns = (read_turn(source, outline, span, 1) for span in outline.line())\n"
+        "    assert sum(1 for turn in turns) == 60\n"
         "assert last_turns(sys.argv[1], 'claude')[0].prompt == 'prompt 59'\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start)"
     )

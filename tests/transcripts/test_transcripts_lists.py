@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conversations import Conversation, read_conversation
 from test_transcripts_builders import (
     SESSION,
     Codex,
@@ -25,8 +26,7 @@ from test_transcripts_builders import (
 
 from snapstore.agents.events.tool_effects import effect
 from snapstore.errors import Corrupt, Unknown
-from snapstore.transcripts.model import Conversation
-from snapstore.transcripts.readers.read import last_turns, read_conversation
+from snapstore.transcripts.readers.read import last_turns
 
 
 def prompts(conversation: Conversation) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""Read a conversation: whole, turn by turn, or only its last turns."""
+"""Read a conversation: its outline, then turn by turn, or only its last turns."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import os
 
 from snapstore.errors import Unknown
 from snapstore.transcripts.lines import Source, document, is_blank, lines, opened, parse
-from snapstore.transcripts.model import Branch, Conversation, ConversationTurn
+from snapstore.transcripts.model import ConversationTurn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import BinaryIO
 
     from snapstore.transcripts.outline import Outline, Span
@@ -18,42 +17,8 @@ if TYPE_CHECKING:
 AGENTS = ("claude", "cline", "codex", "copilot", "cursor", "gemini", "opencode")
 _FIRST_TAIL = 1 << 20
 _FIRST_LINES = 100
-_ROOM = 4 << 20  # bytes of lines cached between the passes if memory use must stay small
-_ROOM_FOR_ALL = 256 << 20  # the same if the caller wants everything in memory anyway
+_ROOM = 4 << 20  # bytes of lines cached between the passes
 _SQLITE = b"SQLite format 3\0"
-
-
-def read_conversation(
-    path: str | os.PathLike[str], agent: str, session_id: str | None = None, *, branches: bool = True
-) -> Conversation:
-    """Read the whole conversation.
-
-    `session_id` is needed only for opencode's database, which holds many sessions.
-
-    Raises Unknown (no such file, agent or session), Unsafe (not a regular file) or Corrupt (not a valid document).
-    """
-    with opened(path) as file:
-        source = Source(file, _ROOM_FOR_ALL)
-        outline = read_outline(source, path, agent, session_id)
-        conversation = conversation_of(outline)
-        conversation.session_id = conversation.session_id or session_id or _session_from(path, agent)
-        conversation.turns = [read_turn(source, outline, span, n) for n, span in enumerate(outline.line(), 1)]
-        for after, spans in outline.branches() if branches else ():
-            turns = [read_turn(source, outline, span, n) for n, span in enumerate(spans, after + 1)]
-            conversation.branches.append(Branch(after, turns))
-        return conversation
-
-
-def iter_turns(path: str | os.PathLike[str], agent: str, session_id: str | None = None) -> Iterator[ConversationTurn]:
-    """Yield the turns one at a time.
-
-    Memory use is that of the largest turn plus a few words per line.
-    """
-    with opened(path) as file:
-        source = Source(file, _ROOM)
-        outline = read_outline(source, path, agent, session_id)
-        for number, span in enumerate(outline.line(), 1):
-            yield read_turn(source, outline, span, number)
 
 
 def last_turns(
@@ -206,18 +171,6 @@ def feed_lines(outline: Outline, source: Source, start: int, *, half: bool = Tru
     return offset
 
 
-def conversation_of(outline: Outline) -> Conversation:
-    """Return the conversation that an outline describes, without its turns."""
-    conversation = Conversation(outline.agent)
-    conversation.session_id = outline.session_id
-    conversation.forked_from = outline.forked_from
-    conversation.cwd = outline.cwd
-    conversation.title = outline.title
-    conversation.unknown_lines = outline.unknown
-    conversation.malformed_lines = outline.malformed
-    return conversation
-
-
 def read_turn(source: Source, outline: Outline, span: Span, index: int) -> ConversationTurn:
     """Read the text of one turn (second pass)."""
     turn = ConversationTurn(index)
@@ -258,13 +211,3 @@ def _has_lines(file: BinaryIO, agent: str) -> bool:
         return False  # without the newline it may be a line of which only one byte is written
     record = parse(first)
     return record is None or not isinstance(record.get("messages"), list)
-
-
-def _session_from(path: str | os.PathLike[str], agent: str) -> str | None:
-    """Return the session id from the path.
-
-    Cursor and Copilot name the file or its folder after the session.
-    """
-    name = os.path.basename(os.fsdecode(os.path.dirname(path) if agent == "copilot" else path))
-    name = name.removesuffix(".jsonl")
-    return name if agent in ("cursor", "copilot") and name else None
