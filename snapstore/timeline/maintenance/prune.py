@@ -130,7 +130,7 @@ def _description(pruned: list[Prunable]) -> str:
 def expire(store: StoreHandle, grace: float) -> int:
     """Delete branches pruned more than `grace` seconds ago; return their number.
 
-    Their refs are deleted, and the records of turns that nothing else reaches, so `ops undo` can no longer restore them.
+    Their refs are deleted, and the records of turns that nothing else reaches; `ops undo` can no longer restore them.
     Their objects are left to gc. Call under the lock.
     """
     refs = store.shadow.refs
