@@ -5,6 +5,7 @@ A command runs in the warm process if that is possible, otherwise in this proces
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -32,6 +33,7 @@ def main() -> int:
 
         if preload.is_wanted():
             fork_server(run, preload.load, preload.start_command)
+    gc.freeze()  # at its end the interpreter would search all loaded modules for garbage: a bare start or more
     return status
 
 

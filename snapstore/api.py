@@ -15,7 +15,6 @@ from typing import Any, Self
 from snapstore.store import locations
 from snapstore.store.handle import DEFAULT_SESSION, Progress, Say, StoreHandle, failed
 from snapstore.store.state import check_name
-from snapstore.timeline.forget import forget
 from snapstore.timeline.history.snapshots import TurnSnapshot, read_snapshots
 from snapstore.timeline.maintenance import auto
 from snapstore.timeline.moves.execute import Mover
@@ -64,7 +63,9 @@ class Store(StoreHandle):
         return Session(self, check_name(name) if name is not None else self.active_session())
 
     def follow_up(self, what: str) -> None:
-        forget.follow_up(self, what)
+        from snapstore.timeline.forget.forget import follow_up  # large, and only an interrupted forget needs it
+
+        follow_up(self, what)
 
     def after_commit(self, *, folded: bool) -> None:
         auto.check_size(self, folded=folded)

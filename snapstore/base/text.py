@@ -168,11 +168,11 @@ def date_text(stamp: str) -> str:
 
 def seconds_of(stamp: str) -> float | None:
     """Return the time of a record's time stamp, or None if the stamp is malformed."""
-    from calendar import timegm
+    from datetime import datetime
 
     try:
         whole, _, rest = stamp.partition(".")
-        moment = timegm(time.strptime(whole.rstrip("Z"), "%Y-%m-%dT%H:%M:%S"))
+        moment = datetime.fromisoformat(f"{whole.rstrip('Z')}+00:00").timestamp()
         return moment + float("0." + (rest.rstrip("Z") or "0"))
     except (ValueError, OverflowError):
         return None

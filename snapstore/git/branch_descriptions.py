@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from snapstore.base.files import sync_folder, write_all
 from snapstore.base.text import one_line
-from snapstore.git.dulwich_repo import read_config
+from snapstore.git.config_file import read_config
 from snapstore.git.maintenance.running_git import git_at_work
 from snapstore.git.ref_names import HEADS
 

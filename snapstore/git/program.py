@@ -6,7 +6,7 @@ import os
 import re
 
 from snapstore.errors import Unsafe
-from snapstore.git.dulwich_repo import read_config
+from snapstore.git.config_file import read_config
 
 # The settings that a store's own config may hold. Any other setting was planted or is a mistake, and could make git run
 # a program or follow a path.

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cached_property
 
 from snapstore.base.files import sync_folder
 from snapstore.errors import Corrupt
-from snapstore.git import dulwich_repo
-from snapstore.git.dulwich_repo import Repository
+from snapstore.git import config_file
 from snapstore.git.objects import commits, notes
 from snapstore.git.objects.ids import COMMIT
 from snapstore.git.objects.pack_writer import PackWriter
 from snapstore.git.objects.store import Objects
 from snapstore.git.objects.trees import Trees
 from snapstore.git.refs import Refs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.git.dulwich_repo import Repository
 
 # A user's .gitmodules is plain data in the store, whatever its content.
 #
@@ -62,8 +66,17 @@ class Shadow:
         self.objects = Objects(git_dir)
         self.trees = Trees(self.objects)
         self.refs = Refs(git_dir)
-        self.repo = Repository(git_dir, self.objects.store, self.refs.container)
         self._commits: dict[bytes, commits.Commit] = {}
+
+    @cached_property
+    def repo(self) -> Repository:
+        """Open the repository as dulwich's `Repo`, for an embedding program.
+
+        Loading that class takes as long as starting the interpreter, and no command or hook needs it.
+        """
+        from snapstore.git.dulwich_repo import Repository
+
+        return Repository(self.git_dir, self.objects.store, self.refs.container)
 
     def commit(self, oid: bytes) -> commits.Commit:
         found = self._commits.get(oid)
@@ -104,17 +117,17 @@ class Shadow:
 
     def needs_upgrade(self) -> bool:
         """Return whether an earlier version made the store in a form dulwich cannot open."""
-        return dulwich_repo.has_units(self.git_dir)
+        return config_file.has_units(self.git_dir)
 
     def upgrade(self) -> None:
         """Upgrade the store so that dulwich can open it. Call under the store's lock."""
         # Earlier versions wrote peeled tags into packed-refs without declaring them in its header, and dulwich refuses
         # such a file.
         self.refs.container.add_packed_refs({})
-        dulwich_repo.write_out_units(self.git_dir)
+        config_file.write_out_units(self.git_dir)
 
     def close(self) -> None:
-        self.repo.close()
+        self.objects.store.close()
 
 
 def create(git_dir: str, head: str) -> None:

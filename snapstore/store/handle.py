@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from snapstore.base import files as durable
 from snapstore.errors import Corrupt, Failed, NoStore, SnapstoreError
-from snapstore.git.dulwich_repo import Repository as Repo
 from snapstore.git.objects.commits import Identity
 from snapstore.git.ref_names import ARCHIVE, CURSORS, HEADS, cursor_ref
 from snapstore.git.repository import Shadow
@@ -28,6 +27,10 @@ from snapstore.worktree.usergit import repository
 from snapstore.worktree.usergit.user_repo import UserRepo
 from snapstore.worktree.write.safe_dirs import Known
 from snapstore.worktree.write.writer import Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # loaded only when an embedding program asks for it
+    from snapstore.git.dulwich_repo import Repository as Repo
 
 DEFAULT_SESSION = "shell"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import dulwich
 import pytest
 
-from snapstore.git.dulwich_repo import OLDEST, TOO_NEW
+from snapstore.git.config_file import OLDEST, TOO_NEW
 
 MISSING = "raise ModuleNotFoundError(\"No module named 'dulwich'\", name='dulwich')\n"
 OTHER = "__path__ = [{real!r}]\nexec(open({real!r} + '/__init__.py').read())\n__version__ = {version}\n"

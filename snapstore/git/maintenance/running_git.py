@@ -7,7 +7,6 @@ their objects into a new pack even if the old packs have been removed meanwhile 
 from __future__ import annotations
 
 import os
-import socket
 import time
 
 from snapstore.base.locks import is_alive
@@ -46,7 +45,7 @@ def _by_its_files(git_dir: str) -> str | None:
     pid_file = f"{git_dir}/gc.pid"
     try:
         number, _, host = _read(pid_file).decode("ascii", "replace").strip().partition(" ")
-        if host == socket.gethostname() and is_alive(number):
+        if host == os.uname().nodename and is_alive(number):
             return f"process {number}"
     except OSError:
         pass
