@@ -117,5 +117,6 @@ def did_you_mean(names: Iterable[str], otherwise: str) -> str:
 
     Without names, return `otherwise` alone.
     """
-    question = " or ".join(f"`{name}`" for name in names)
+    *others, last = [f"`{name}`" for name in names] or [""]
+    question = f"{', '.join(others)} or {last}" if others else last
     return f"Did you mean {question}? {otherwise}" if question else otherwise

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @travel_options
 @common_options
 def fork(context: Context, *, target: str | None, name: str | None, run: bool, compacted: bool, **options: Any) -> int:
-    """Continue the agent's conversation from here, in a new conversation.
+    """Continue the agent's conversation from here in a new one.
 
     With TARGET, from there: the files go there too. The existing conversation stays untouched; the command that
     continues the new one is printed.

@@ -15,10 +15,10 @@ from snapstore.cli.param_types import SuggestingChoice
 @click.argument("shell", metavar="bash|zsh|fish", type=SuggestingChoice(SHELLS))
 @common_options
 def shell_init(context: Context, *, shell: str) -> int:
-    """Print shell code that makes each command of an interactive shell a turn.
+    """Print shell code that records each command as a turn.
 
-    In ~/.bashrc or ~/.zshrc, at the end: eval "$(snapstore shell-init bash)"; in config.fish: snapstore shell-init
-    fish | source. With SNAPSTORE_SHELL=off nothing is recorded.
+    For interactive shells. In ~/.bashrc or ~/.zshrc, at the end: eval "$(snapstore shell-init bash)"; in config.fish:
+    snapstore shell-init fish | source. With SNAPSTORE_SHELL=off nothing is recorded.
     """
     prepare()
     script = SCRIPTS[shell]
