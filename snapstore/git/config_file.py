@@ -26,7 +26,7 @@ def read_config(git_dir: str) -> ConfigFile:
 def has_units(git_dir: str) -> bool:
     """Return whether the config gives a size with a unit.
 
-    Former versions wrote such a size, and dulwich refuses to open the repository.
+    Earlier versions wrote such a size, and then dulwich refuses to open the repository.
     """
     try:
         with open(f"{git_dir}/config", "rb") as file:

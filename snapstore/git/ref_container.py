@@ -92,12 +92,12 @@ class Container(DiskRefsContainer):
         """Return a hint on how to repair an unreadable ref."""
         path = f"{self.git_dir}/{name}"
         if name.startswith(CURSORS):
-            return f"Remove {path}: the next command in that session makes it again."
-        if name == "HEAD":  # while it is damaged, git does not take the folder for a repository
-            return f"Write the line `ref: {self._last_branch()}` into {path}; any other branch will do, too."
+            return f"Remove {path}; the next command in that session creates it again."
+        if name == "HEAD":  # git does not recognize a repository with a damaged HEAD
+            return f"Write the line `ref: {self._last_branch()}`, or that of another branch, into {path}."
         return (
-            f"Put the right commit into {path}; `git --git-dir {self.git_dir} fsck --lost-found` lists those "
-            "without a name."
+            f"Write the id of the right commit into {path}; `git --git-dir {self.git_dir} fsck --lost-found` lists the "
+            "commits that no ref reaches."
         )
 
     def _last_branch(self) -> str:
@@ -172,8 +172,8 @@ class Container(DiskRefsContainer):
     ) -> bool:
         """Remove a ref: first its packed value, then its loose one, as git does.
 
-        Callers decide whether anybody needs what only this ref reaches: all of them go through the journal.
-        In the other order, an interruption would leave the packed value, which is older than both values of this move.
+        The journal, which calls this, decides whether the commits that only this ref reaches are still needed. In the
+        other order, an interruption would leave the packed value, which is older than both values of this move.
         packed-refs stays locked until the loose file is gone, because git may be packing this very ref and would bring
         the ref back.
         """

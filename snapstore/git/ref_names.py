@@ -1,7 +1,7 @@
 """The names of every ref in a store, and nothing else.
 
-A session owns `refs/heads/<session>/<branch>` and `refs/tags/<session>/<checkpoint>`. Everything that is not for people
-to check out stands below `refs/snapstore/`. The module imports nothing, so every package may import it.
+A session owns `refs/heads/<session>/<branch>` and `refs/tags/<session>/<checkpoint>`. Refs that people need not check
+out are below `refs/snapstore/`. The module imports nothing, so every package may import it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reflogs in git's format: former values of a ref stay reachable for a while.
+"""Reflogs in git's format, which keep old values of a ref reachable for a while.
 
-git itself honors these reflogs too. Lines are read and formatted by dulwich, but its `expire_reflog` rewrites a file in
+git honors these reflogs too. Lines are read and formatted by dulwich, but its `expire_reflog` rewrites a file in
 place, so that a kill would leave half of it (test_gc.py).
 """
 

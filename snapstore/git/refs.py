@@ -26,11 +26,9 @@ from snapstore.git.reflog import files_below
 
 T = TypeVar("T")
 
-# Former values of these refs are reachable only from the reflog. In the reflog, `git fsck` does not report them, and gc
-# can expire them.
+# Old values of these refs are reachable only from the reflog. So `git fsck` does not report them, and gc can expire
+# them.
 _LOGGED = (NOTES, DISK_REF)
-# The reflog of this ref keeps an object reachable while another ref is renamed: see `update_all`. snapstore's gc drops
-# these lines, under the store's lock.
 _MANY = 64  # from this number of refs on, one write of packed-refs is faster
 _MOST_VANISHED = 100  # attempts, if git keeps removing the folder before a lock can be created in it
 STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
@@ -124,8 +122,8 @@ class Refs:
         write per ref would take milliseconds each, while every other process waits.
 
         A rename is a creation and a deletion in sequence, and a git process that lists the refs in between may see
-        neither. Such a process would then pack or prune without this line of turns. Therefore the reflog of another ref
-        names the object first: git reads the reflogs after the refs.
+        neither. Such a process would then pack or prune without this line of turns. So the object is first added to the
+        reflog of the notes ref, because git reads reflogs after refs. snapstore's gc drops these reflog lines.
         """
         made = {new for _, old, new in moves if old is None and isinstance(new, bytes)}
         for _, old, new in moves:
@@ -163,7 +161,7 @@ class Refs:
         there = self.list("refs/").keys()
         clash = (names & folders_of(there | names)) | (there & folders_of(names))
         for name in sorted(clash):
-            raise Conflict(f"ref {name} is in the way of others below it", "Rename one of them.", ref=name)
+            raise Conflict(f"ref {name} is in the way of refs below it", "Rename one of them.", ref=name)
 
     def _hold(self, oid: bytes) -> None:
         if self.value(TURN_NOTES) is not None:  # git ignores the reflog of an absent ref

@@ -159,7 +159,7 @@ def test_a_branch_only_advances(server: Server, tmp_path: Path) -> None:
     with server.open() as remote:
         push_all(remote, history)
         first = history.shadow.commit(third).parents[0]
-        assert remote.push({MAIN: (third, first)}, [], history.shadow.objects) == {MAIN: "it would not simply advance"}
+        assert remote.push({MAIN: (third, first)}, [], history.shadow.objects) == {MAIN: "it is not a fast-forward"}
         new = history.turn()
         stale = {MAIN: (first, new)}
         assert remote.push(stale, [], history.shadow.objects) == {MAIN: MOVED}

@@ -133,7 +133,7 @@ def test_an_unknown_certificate_is_refused_before_a_word_is_said(
     with open_remote(site.with_password(), timeout=20) as remote, pytest.raises(Remote) as refused:
         remote.refs(push=True)
     assert not isinstance(refused.value, ConnectionFailed), "the same certificate would come again"
-    assert "could not prove who it is" in refused.value.message
+    assert "could not prove its identity" in refused.value.message
     assert "http.sslCAInfo" in refused.value.hint
     assert PASSWORD not in str(document(ErrorRecord.of(refused.value))) and quote(PASSWORD, safe="") not in str(
         document(ErrorRecord.of(refused.value))

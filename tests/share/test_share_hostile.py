@@ -204,7 +204,7 @@ def test_a_ref_of_ours_that_is_no_commit_there_is_named(ada: Machine, hub: str) 
         git(hub, "update-ref", ref, right)
     git(hub, "update-ref", "refs/heads/shell/other", "refs/heads/shell/main")
     git(hub, "symbolic-ref", "refs/heads/shell/main", "refs/heads/shell/other")
-    assert "stands for another ref" in ada.snap_json("push", "--json", status=17)["message"]
+    assert "is a symbolic ref to" in ada.snap_json("push", "--json", status=17)["message"]
     git(hub, "symbolic-ref", "--delete", "refs/heads/shell/main")
     ada.push()
     assert server_refs(hub)["refs/heads/shell/main"] == ada.refs()["refs/heads/shell/main"]

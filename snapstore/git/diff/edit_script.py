@@ -121,7 +121,7 @@ class _Search:
         everything = (0, len(self.a), 0, len(self.b), False)
         self._unflag(everything)
         self._steps, self._longest = STEPS, max(_rough_root(len(self._forward)), _LONGEST_SEARCH)
-        self._settle([everything])
+        self._compare([everything])
 
     def run_apart(self, islands: Iterable[tuple[Box, int]], unique: int) -> bool:
         """Flag the changed lines island by island; return whether git finds as many.
@@ -133,7 +133,7 @@ class _Search:
         found: list[tuple[Box, int, int]] = []  # each part, its maximum of edits, and the unique lines before it
         for gap, number in islands:
             box = self._without_equal_ends(gap)
-            if not self._settle([box]):
+            if not self._compare([box]):
                 return False
             edits = self._edits(box)
             joined = False
@@ -142,7 +142,7 @@ class _Search:
                 box, edits, joined = (first[0], box[1], first[2], box[3], False), edits + more, True
             if joined:
                 self._unflag(box)
-                if not self._settle([box]):
+                if not self._compare([box]):
                     return False
                 edits = self._edits(box)
             found.append((box, edits, number))
@@ -155,7 +155,7 @@ class _Search:
         self.removed[box[0] : box[1]] = bytes(box[1] - box[0])
         self.added[box[2] : box[3]] = bytes(box[3] - box[2])
 
-    def _settle(self, todo: list[Box]) -> bool:
+    def _compare(self, todo: list[Box]) -> bool:
         """Compare the parts, and return whether every search was completed."""
         self._cut_off = False
         while todo:

@@ -28,7 +28,7 @@ STEPS = (1 << 20, 1 << 25)  # packs below each size are folded together; larger 
 def tidy(objects: Objects) -> bool:
     """Fold small packs if there are many, and return whether any were folded."""
     packs = objects.packs()
-    if len(packs) < FOLD_AT or is_at_work(objects):  # a running gc merges the packs itself, and still reads them
+    if len(packs) < FOLD_AT or is_in_use(objects):  # a running gc merges the packs itself, and still reads them
         return False
     _sweep(objects)
     folded = False
@@ -46,11 +46,8 @@ def tidy(objects: Objects) -> bool:
     return folded
 
 
-def is_at_work(objects: Objects, folder: str = WORK) -> bool:
-    """Return whether a gc or a purge holds the lock on its work folder.
-
-    A git process started there inherits the lock.
-    """
+def is_in_use(objects: Objects, folder: str = WORK) -> bool:
+    """Return whether a gc or a purge, or its git process, uses the work folder."""
     try:
         fd = os.open(f"{objects.folder}/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -64,13 +61,13 @@ def is_at_work(objects: Objects, folder: str = WORK) -> bool:
 def refuse_links(objects: Objects) -> None:
     """Raise Unsafe if a folder of the object store is a symbolic link.
 
-    The target of such a link is not snapstore's to empty.
+    Files behind such a link are not snapstore's to remove.
     """
     for folder in ("", "/info", "/info/commit-graphs", "/pack", *(f"/{first:02x}" for first in range(256))):
         if os.path.islink(objects.folder + folder):
             raise Unsafe(
-                f"{objects.folder}{folder} is a link, and what it leads to would be emptied",
-                "snapstore did not make it: put a folder in its place. Nothing was changed.",
+                f"{objects.folder}{folder} is a link, and files in its target would be removed",
+                "Nothing was changed. snapstore did not make this link: replace it by a folder, then run this again.",
             )
 
 
@@ -84,8 +81,8 @@ def must_have_room(folder: str, size: int) -> None:
     if st.f_blocks and free < size + SPARE:
         need, has = (f"{number / 1e6:,.0f} MB" for number in (size + SPARE, free))
         raise Failed(
-            f"packing may take {need} for a while, and the disk has {has}",
-            "Nothing was changed. Make room on the disk, then run it again.",
+            f"packing may need {need} for a while, but only {has} are free on the disk",
+            "Nothing was changed. Free some space on the disk, then run this again.",
         )
 
 
@@ -94,7 +91,7 @@ def _fold(objects: Objects, packs: list[Pack]) -> None:
     try:
         for pack in packs:
             writer.add_pack(pack)
-        written = writer.finish(keep=True)  # else another git could remove it before the old packs go
+        written = writer.finish(keep=True)  # else a git process could remove the new pack before the old ones go
     except BaseException:
         writer.abandon()
         raise
@@ -122,9 +119,9 @@ def _ours(pack: Pack) -> bool:
 def _sweep(objects: Objects) -> int:
     """Remove files that killed pack writers left, and return their number.
 
-    A living writer may be at work although this process holds the lock: a push writes what it sends without the lock.
-    Of a visible pack only the `.keep` file is removed. An interrupted change is finished before this, under the same
-    lock, so refs already reach every object of the pack that is needed.
+    The lock does not exclude all living writers: a push writes the objects to send without the lock. Of a visible pack
+    only the `.keep` file is removed. An interrupted change is finished before this, under the same lock, so refs
+    already reach every needed object of the pack.
     """
     count = 0
     for name in os.listdir(objects.pack_folder):
@@ -142,14 +139,14 @@ def _sweep(objects: Objects) -> int:
 def _is_left(keep: str) -> bool:
     """Return whether a `.keep` file was written by a snapstore process that died.
 
-    A person's `.keep` and that of a borrowed pack are not. snapstore's `.keep` files are not synced: after a power cut,
-    one may be empty or hold zeros of the right length.
+    A person's `.keep` files and those of borrowed packs do not count. snapstore does not sync its `.keep` files: after
+    a power cut, one may be empty or hold zeros of the right length.
     """
-    said = read_small_file(keep)
-    if said is None:
+    text = read_small_file(keep)
+    if text is None:
         return False
-    said = said.strip(b"\0")
-    return not said or (said.startswith(KEPT_BY) and not is_alive(said[len(KEPT_BY) :].decode("latin-1").strip()))
+    text = text.strip(b"\0")
+    return not text or (text.startswith(KEPT_BY) and not is_alive(text[len(KEPT_BY) :].decode("latin-1").strip()))
 
 
 def sweep(objects: Objects, now: float) -> int:

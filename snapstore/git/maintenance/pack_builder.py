@@ -37,8 +37,8 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
     """Return a function that packs with the git program."""
 
     def pack(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
-        # No reuse: git looks for deltas between all objects and deflates everything again. snapstore compresses for
-        # speed, and by default git does not look for deltas between objects that lie in one pack without deltas.
+        # No reuse: git then looks for deltas between all objects and compresses everything again. snapstore compresses
+        # for speed, and by default git looks for no deltas between objects of one pack.
         command = [program, "-c", f"pack.threads={threads}", "-c", "pack.writeReverseIndex=false", "pack-objects", "-q"]
         command += ["--no-reuse-object", "--no-reuse-delta", "--delta-base-offset", "--window-memory=256m"]
         command += ["--non-empty"]
@@ -46,8 +46,8 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
         if reach:
             command += ["--revs"]
             command += [f"--keep-pack={os.path.basename(kept.base)}.pack" for kept in repack.kept]
-        # git leaves half a pack behind when it fails, most likely because the disk is full. That half must be in the
-        # folder that the next gc empties, not among the store's own packs.
+        # git leaves half a pack behind when it fails, most likely because the disk is full. That half must lie in the
+        # folder that the next gc empties, not among the store's packs.
         beside = {"GIT_OBJECT_DIRECTORY": repack.folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects.folder)}
         try:
             done = subprocess.run(
@@ -61,8 +61,8 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
         finally:
             shutil.rmtree(f"{repack.folder}/pack", ignore_errors=True)
         if done.returncode != 0:
-            why = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it gave no reason"]
-            raise NotPacked(f"git could not pack the store: {why[0]}", "Run `snapstore check`; nothing was changed.")
+            why = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["git gave no reason"]
+            raise NotPacked(f"git could not pack the store: {why[0]}", "Nothing was changed. Run `snapstore check`.")
         return [f"{repack.folder}/pack-{name}" for name in done.stdout.decode().split()]
 
     return pack
@@ -94,8 +94,8 @@ def without_git(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
             groups.setdefault((objects.header(oid)[0], b""), []).append(oid)
     going = frozenset(oid for versions in groups.values() for oid in versions)
     # Large deltas that git made before are copied, but only from one pack: deltas from two packs could form a cycle.
-    former = max((pack for pack in objects.packs() if pack not in kept), key=Pack.count, default=None)
-    writer = _DeltaWriter(repack.folder, objects, going, former)
+    largest = max((pack for pack in objects.packs() if pack not in kept), key=Pack.count, default=None)
+    writer = _DeltaWriter(repack.folder, objects, going, largest)
     try:
         done = 0
         for kind in (COMMIT, TREE, BLOB):  # git's order: objects that a walk reads lie together
@@ -125,11 +125,11 @@ def _age(objects: Objects, oid: bytes) -> tuple[int, int]:
 
 
 class _DeltaWriter(PackWriter):
-    def __init__(self, folder: str, objects: Objects, going: frozenset[bytes], former: Pack | None) -> None:
+    def __init__(self, folder: str, objects: Objects, going: frozenset[bytes], largest: Pack | None) -> None:
         super().__init__(folder)
         self._objects = objects
         self._going = going
-        self._former = former
+        self._largest = largest  # the old pack with the most objects, whose large deltas are copied
         self._ends: dict[int, int] = {}
         self._names: dict[int, bytes] = {}
         self._sums: dict[int, int] = {}
@@ -160,7 +160,7 @@ class _DeltaWriter(PackWriter):
 
     def _is_copied(self, oid: bytes) -> bool:
         """Copy the existing delta of a large object, if its base is packed too."""
-        pack = self._former
+        pack = self._largest
         offset = pack.find(oid) if pack is not None else None
         if pack is None or offset is None:
             return False
@@ -177,7 +177,7 @@ class _DeltaWriter(PackWriter):
             return False
         raw = pack.raw(offset, end)
         if zlib.crc32(raw) != self._sums[offset]:
-            raise _not_itself(oid)
+            raise _mismatch(oid)
         self.add_packed(oid, entry_header(REF_DELTA, size, base) + raw[start - offset :])
         return True
 
@@ -185,13 +185,13 @@ class _DeltaWriter(PackWriter):
         """Return an object's data. A damaged object must not get a new checksum."""
         data = self._objects.read(oid)[1]
         if object_id(kind, data) != oid:
-            raise _not_itself(oid)
+            raise _mismatch(oid)
         return data
 
     def _stream(self, oid: bytes, size: int) -> None:
         pieces = self._objects.stream(oid)
         if self.add_stream(lambda _: next(pieces, b""), size, lambda _: False) != oid:
-            raise _not_itself(oid)
+            raise _mismatch(oid)
 
     def _add_delta(self, oid: bytes, kind: bytes, data: bytes, base: bytes, base_data: bytes) -> bool:
         if len(data) > _DELTA_BELOW:
@@ -207,5 +207,5 @@ class _DeltaWriter(PackWriter):
         self.add_packed(oid, entry_header(KIND_NUMBERS[kind], len(data)) + zlib.compress(data, 6))
 
 
-def _not_itself(oid: bytes) -> Corrupt:
+def _mismatch(oid: bytes) -> Corrupt:
     return Corrupt(f"object {oid.hex()} does not match its id", object=oid.hex())

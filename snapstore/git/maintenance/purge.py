@@ -24,8 +24,8 @@ from hashlib import sha1
 from snapstore.base.files import sync_folder
 from snapstore.base.locks import is_alive, lock_work_folder
 from snapstore.errors import Busy, Interrupted
-from snapstore.git.maintenance.fold import ABANDONED, is_at_work, must_have_room, refuse_links
-from snapstore.git.maintenance.repack import SUFFIXES, Packing, all_exist, settle, show
+from snapstore.git.maintenance.fold import ABANDONED, is_in_use, must_have_room, refuse_links
+from snapstore.git.maintenance.repack import SUFFIXES, Packing, all_exist, show, sync_pack
 from snapstore.git.maintenance.running_git import git_at_work
 from snapstore.git.objects.ids import Missing
 from snapstore.git.objects.pack import Pack
@@ -78,7 +78,7 @@ class Purge:
                 os.close(self.lock)
             self._check(made, wanted)
             for base in made:
-                settle(base)
+                sync_pack(base)
             with open(f"{self.folder}/{_PROOF}", "wb") as file:
                 file.write(_proof(made, wanted))
                 file.flush()
@@ -100,8 +100,8 @@ class Purge:
         for base, target in zip(made, shown, strict=True):
             show(base, target)
         sync_folder(objects.pack_folder)
-        # Every object that a ref reaches is in these packs. The rest is what the user wants gone; `refuse_writers` has
-        # made sure that no push, pull or git needs it.
+        # Every object that a ref reaches is in these packs. The user wants the rest removed, and `refuse_writers` has
+        # made sure that no push, pull or git process needs it.
         for name in _BESIDE:
             _remove(f"{objects.folder}/{name}")
         for base in old:
@@ -175,7 +175,7 @@ def refuse_writers(objects: Objects) -> None:
     _refuse_orphan(objects)
     git = git_at_work(os.path.dirname(objects.folder))
     if git is not None:
-        raise Busy(f"somebody's git is at work in this store: {git}", "Nothing was forgotten. Wait until it ends.")
+        raise Busy(f"another git is at work in this store: {git}", "Nothing was forgotten. Wait until it ends.")
     for name in os.listdir(objects.pack_folder):
         if name.endswith(".keep"):
             process = _writer(f"{objects.pack_folder}/{name}")
@@ -188,10 +188,10 @@ def _refuse_orphan(objects: Objects) -> None:
 
     Such a process would leave a pack of everything that existed when the process began.
     """
-    if is_at_work(objects, WORK):
+    if is_in_use(objects, WORK):
         raise Busy(
-            "a git that a killed forget started is still at work in this store",
-            "Nothing was forgotten. Wait until it ends, or end it: it packs into a folder snapstore_purge.",
+            "a git process of an earlier `snapstore forget`, which was killed, is still at work in this store",
+            "Nothing was forgotten. Wait until that process ends, then run this again.",
         )
 
 
@@ -215,7 +215,7 @@ def sweep(objects: Objects) -> None:
     Call under the lock, with no pending change. The folder stays while a git process works in it, since that process
     would create it again.
     """
-    if not is_at_work(objects, WORK):
+    if not is_in_use(objects, WORK):
         _remove(f"{objects.folder}/{WORK}")
 
 
@@ -229,8 +229,8 @@ def _proof(made: list[str], roots: list[bytes]) -> bytes:
 def _must_be_there(shown: list[str]) -> None:
     if not all_exist(shown):
         raise Interrupted(
-            "another program removed the store's new packs while the old ones were being removed",
-            "Let no other program change the store's folder; the next snapstore command goes on.",
+            "another program removed the store's new packs while snapstore removed the old ones",
+            "Keep other programs out of the store's folder; the next snapstore command continues.",
         )
 
 

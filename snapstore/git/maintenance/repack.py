@@ -71,7 +71,7 @@ class Repack:
         self.folder = f"{objects.folder}/{WORK}"
         self.progress = progress
         self.lock = -1
-        self.kept: list[Pack] = []  # neither to be removed nor to be packed again
+        self.kept: list[Pack] = []  # packs that are neither removed nor packed again
         self._older_than = older_than
         self._packing = packing
         self._old: dict[str, tuple[Pack, os.stat_result]] = {}
@@ -86,7 +86,7 @@ class Repack:
         end = time.monotonic() + _PATIENCE
         while not self._locked():
             if time.monotonic() > end:
-                raise Busy("another gc is at work on this store")
+                raise Busy("another gc of this store is running")
             time.sleep(0.01)
         self._empty()
         return self
@@ -103,7 +103,9 @@ class Repack:
         except FileNotFoundError:
             return False
         except NotADirectoryError:
-            raise Unsafe(f"{self.folder} is no folder", "It is not of our making: remove it.") from None
+            raise Unsafe(
+                f"{self.folder} is not a folder", "snapstore did not make it. Remove it, then run this again."
+            ) from None
         try:
             # Otherwise the folder was removed while this process waited.
             if try_lock(self.lock) and os.path.samestat(os.fstat(self.lock), os.lstat(self.folder)):
@@ -193,7 +195,7 @@ class Repack:
             self._ages = dict.fromkeys(made, max(st.st_mtime for _, st in self._old.values()))
             self._made += made
         for base in self._made:
-            settle(base, self._ages.get(base))
+            sync_pack(base, self._ages.get(base))
         result = self.result
         result.dropped = len(dropped)
         result.objects = len(new) + len(waiting)
@@ -334,7 +336,7 @@ def show(base: str, target: str) -> None:
             os.rename(base + suffix, target + suffix)
 
 
-def settle(base: str, age: float | None = None) -> None:
+def sync_pack(base: str, age: float | None = None) -> None:
     """Sync a pack to disk, with the modification time `age` if given."""
     for suffix in (".pack", ".rev", ".idx"):
         try:
@@ -351,7 +353,7 @@ def settle(base: str, age: float | None = None) -> None:
 
 
 def all_exist(bases: Iterable[str]) -> bool:
-    """Return whether all packs exist. Asked before other copies are removed."""
+    """Return whether all packs exist, to be checked before other copies are removed."""
     return all(os.path.exists(base + suffix) for base in bases for suffix in (".idx", ".pack"))
 
 
@@ -365,7 +367,7 @@ def _ids(bases: Iterable[str]) -> set[bytes]:
 
 
 def _left_out(oid: bytes) -> Failed:
-    return Failed(f"packing left out {oid.hex()}, which is needed", "Nothing was changed; run `snapstore check`.")
+    return Failed(f"packing left out object {oid.hex()}", "Nothing was changed. Run `snapstore check`.")
 
 
 def _on_disk(base: str) -> int:

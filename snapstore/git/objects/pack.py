@@ -38,7 +38,7 @@ class PackRemoved(PackFileDisappeared, FileNotFoundError):
     """A pack was removed after its folder was listed: another process repacked."""
 
     def __str__(self) -> str:
-        return "a pack was taken away while it was read: somebody packs the store just now"
+        return "a pack was removed while it was read: another process is packing the store"
 
 
 class _Data(PackData):

@@ -50,10 +50,7 @@ class SourceChanged(Exception):
 
 
 class PackWriter:
-    """Collects objects into one pack.
-
-    `finish` makes the pack durable and visible. `abandon` removes every trace.
-    """
+    """Collects objects into one pack; `finish` makes it visible, `abandon` removes it."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -135,11 +132,11 @@ class PackWriter:
         except Failed:
             raise
         except BaseException:
-            self._take_back(start)
+            self._truncate(start)
             raise
         oid = digest.digest()
         if oid in self._entries or known(oid):
-            self._take_back(start)
+            self._truncate(start)
         else:
             self._entries[oid] = (start, crc)
         return oid
@@ -234,7 +231,7 @@ class PackWriter:
         self._pending.clear()
         self._pending_size = 0
 
-    def _take_back(self, position: int) -> None:
+    def _truncate(self, position: int) -> None:
         self._flush()
         os.ftruncate(self._fd, position)
         os.lseek(self._fd, position, os.SEEK_SET)
@@ -257,7 +254,7 @@ class PackWriter:
 
 
 class HashOnlyWriter(PackWriter):
-    """Computes object ids and stores nothing: for examining the disk only."""
+    """Computes object ids and stores nothing, to examine the disk."""
 
     def __init__(self) -> None:
         super().__init__("")
@@ -318,5 +315,5 @@ def cannot_write(error: OSError) -> Failed:
 
 
 def entry_header(number: int, size: int, base: int | bytes | None = None) -> bytes:
-    """Return the header of a packed entry; a delta's includes the distance or id of its base."""
+    """Return the header of a packed entry; `base` is a delta's base, by distance or id."""
     return bytes(pack_object_header(number, base, size, SHA1))

@@ -20,7 +20,7 @@ _MODES = frozenset((FILE, EXECUTABLE, LINK, FOLDER))
 _ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _STAMP = re.compile(rb"[^\n<>]* ?<[^\n<>]*> -?\d{1,18} [+-]\d{4}")
 LONGEST_LINK = 4095  # bytes
-_HINT = "Nothing was imported. Ask whoever made it; such an object is made by hand."
+_HINT = "Nothing was imported. git itself makes no such object: ask the owner of the other repository about it."
 
 
 def check_object(kind: bytes, data: bytes, oid: bytes) -> None:
@@ -39,10 +39,10 @@ def links_in(tree: bytes) -> set[bytes]:
 
 
 def check_link(objects: Objects, oid: bytes) -> None:
-    """Raise Unsafe for a link whose target is not a path: no disk has such a link."""
+    """Raise Unsafe for a link whose target is not a path, as no disk can hold."""
     size = objects.header(oid)[1]
     if not 0 < size <= LONGEST_LINK or b"\0" in objects.read(oid)[1]:
-        raise Unsafe(f"a tree has a link to something that is no path, of {size:,} bytes", _HINT, object=oid.hex())
+        raise Unsafe(f"a tree has a link whose target ({size:,} bytes) is not a path", _HINT, object=oid.hex())
 
 
 def _check_tree(data: bytes, oid: bytes) -> None:

@@ -21,7 +21,7 @@ from snapstore.git.objects.store import Objects
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.remote import dulwich_driver, process
 from snapstore.git.remote.connection import MOST_REFS, Progress, is_ref
-from snapstore.git.remote.failures import told
+from snapstore.git.remote.failures import summary
 from snapstore.git.remote.git_runner import receive, refuse_unusable
 from snapstore.git.remote.incoming import Incoming, Limits
 from snapstore.git.remote.open import git_program
@@ -159,13 +159,13 @@ def _runner(program: str, git_dir: str) -> process.Runner:
         done = process.run(job, program, environment(git_dir), who="git")
         refuse_unusable(done, program)
         if done.status:
-            raise _undone(told(done.said) or f"git ended with {done.status}")
+            raise _unreadable(summary(done.said) or f"git ended with status {done.status}")
         return done
 
     return run
 
 
-def _undone(words: str) -> SnapstoreError:
+def _unreadable(words: str) -> SnapstoreError:
     full = _DISK.search(words)
     if full is not None:
         return Failed(f"the store cannot be written: {full[1]}")
@@ -185,12 +185,12 @@ def _write_pack(file: BinaryIO, objects: Objects, ids: list[bytes], progress: Pr
     done = process.run(job, program, environment(git_dir), who="git")
     refuse_unusable(done, program)
     if done.status:
-        full = _DISK.search(told(done.said))
-        raise _unwritten(full[1] if full is not None else told(done.said))
+        full = _DISK.search(summary(done.said))
+        raise _unwritten(full[1] if full is not None else summary(done.said))
 
 
 def _unwritten(why: str) -> Failed:
-    return Failed(f"the bundle cannot be written: {why}", "Nothing is left of it. Fix the problem, then try again.")
+    return Failed(f"the bundle cannot be written: {why}", "No file was left behind. Fix the problem, then try again.")
 
 
 def _opened(path: str | os.PathLike[str]) -> BinaryIO:
@@ -208,12 +208,12 @@ def _header(file: BinaryIO) -> Header:
     while (line := file.readline(_LONGEST_LINE)) != b"\n":
         if not line.endswith(b"\n") or len(header.refs) + len(header.prerequisites) > MOST_REFS:
             raise Corrupt("the bundle is cut short or damaged in its list of refs")
-        _understand(header, line[:-1], version)
+        _parse_line(header, line[:-1], version)
     header.size = file.tell()
     return header
 
 
-def _understand(header: Header, line: bytes, version: int) -> None:
+def _parse_line(header: Header, line: bytes, version: int) -> None:
     if line.startswith(b"@") and version == 3:
         if line != b"@object-format=sha1":
             raise Corrupt(f"the bundle needs {line[1:60].decode('ascii', 'replace')!r}", "Ask for one made without it.")

@@ -178,5 +178,5 @@ def _unfit(name: str, old: bytes | None, new: bytes | None, source: Objects, for
     if old is None or new is None or old == new or forced:
         return None
     if not source.contains(old) or not reachability.is_ancestor(source, old, new):
-        return "it would not simply advance"
+        return "it is not a fast-forward"
     return None

@@ -19,8 +19,8 @@ _UNTOLD = re.compile(
     r"|(remote: )?(Another git process|an editor opened|are terminated then|may have crashed|remove the file manually)"
 )
 _HELPER = "Set up a git credential helper that knows it (see `git help credentials`), then run this again."
-_TRUST = "If you trust this server, name its certificate, or that of who signed it, in git's setting http.sslCAInfo."
-_OTHER_HOST = "Check the host name in the address; the certificate is for another."
+_TRUST = "If you trust this server, name its certificate, or its issuer's, in git's setting http.sslCAInfo."
+_OTHER_HOST = "Check the host name in the address; the certificate is for another host."
 _FILES = "Check the files that http.sslCAInfo, http.sslCert and http.sslKey name, or GIT_SSL_CAINFO and the like."
 _NOTHING = "Nothing was imported."
 
@@ -67,7 +67,7 @@ def failure(who: str, said: Iterable[str], status: int) -> SnapstoreError:
     lines = list(said)
     text = "\n".join(lines)
     ours = [line for line in lines if not line.startswith("remote: ")]
-    words = told(lines)
+    words = summary(lines)
     fenced = next(filter(None, map(_FENCED.match, ours)), None)
     if fenced is not None:
         return RedirectRefused(who, fenced[1])
@@ -93,9 +93,9 @@ def _refused_access(who: str, text: str, words: str) -> SnapstoreError | None:
     if _UNREADABLE_CERTIFICATE.search(text):
         return Remote(f"the certificates of your git configuration cannot be read: {words}", _FILES)
     if re.search(r"certificate subject name|no alternative certificate|host ?name .* does not match", text, re.I):
-        return Remote(f"{who} could not prove who it is, and nothing was sent to it: {words}", _OTHER_HOST)
+        return Remote(f"{who} could not prove its identity, and nothing was sent to it: {words}", _OTHER_HOST)
     if re.search(r"certificate (problem|verification)|verify (the )?(peer|result|cert)", text, re.I):
-        return Remote(f"{who} could not prove who it is, and nothing was sent to it: {words}", _TRUST)
+        return Remote(f"{who} could not prove its identity, and nothing was sent to it: {words}", _TRUST)
     if "returned error: 403" in text:
         return Remote(f"{who} denied access: {words}", "Ask for access to it.")
     if re.search(
@@ -130,16 +130,16 @@ def unpacking(who: str, said: Iterable[str]) -> SnapstoreError:
     lines = list(said)
     ours = [line for line in lines if not line.startswith("remote: ")]
     if any(_UNREADABLE.search(line) for line in ours):
-        words = told(line for line in ours if _UNREADABLE.search(line))
-        return Corrupt(f"what would be pushed is incomplete: {words}", "Run `snapstore check`; nothing was pushed.")
-    return Remote(f"{who} could not store what was sent: {told(lines)}", "Read its message, then push again.")
+        words = summary(line for line in ours if _UNREADABLE.search(line))
+        return Corrupt(f"the turns to push are incomplete: {words}", "Nothing was pushed. Run `snapstore check`.")
+    return Remote(f"{who} could not store what was sent: {summary(lines)}", "Read its message, then push again.")
 
 
 def _other(who: str, words: str, status: int) -> SnapstoreError:
     return Remote(f"{who} cannot be used: {words or f'git ended with {status}'}", "Read its message, then try again.")
 
 
-def told(lines: Iterable[str]) -> str:
-    """Return the lines that matter to a person, on one line."""
+def summary(lines: Iterable[str]) -> str:
+    """Return the lines of git's output that matter to a person, on one line."""
     kept = [line for line in lines if not _UNTOLD.match(line)]
     return " / ".join(dict.fromkeys(kept[-6:]))[:_LONGEST]

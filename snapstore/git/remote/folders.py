@@ -80,7 +80,7 @@ def head(path: str) -> str:
 
     The ref itself need not exist.
     """
-    return _stands_for(f"{path}/HEAD") or ""
+    return _symbolic_target(f"{path}/HEAD") or ""
 
 
 def refuse_in_use(path: str) -> None:
@@ -95,7 +95,7 @@ def refuse_in_use(path: str) -> None:
     if guard is not None:  # running it could do anything; skipping it would defeat its purpose
         raise Remote(
             f"{path} has a {guard} hook, and hooks of a folder are not run",
-            "Push to it by way of a server (ssh, https, git daemon), or take the hook away.",
+            "Push through a server (ssh, https, git daemon), or remove the hook.",
         )
     if os.path.exists(f"{os.path.dirname(path)}/state/format") and os.path.basename(path) == "store.git":
         raise Unsafe(f"{path} is a store that is in use", hint)
@@ -111,12 +111,12 @@ def redirected_refs(path: str, refs: Iterable[str]) -> dict[str, str]:
         parts = ref.split("/")
         if any(os.path.islink(f"{path}/{'/'.join(parts[:depth])}") for depth in range(1, len(parts) + 1)):
             found[ref] = "a link is in the way"
-        elif (target := _stands_for(f"{path}/{ref}")) is not None:
-            found[ref] = f"there it stands for another ref, {target}"
+        elif (target := _symbolic_target(f"{path}/{ref}")) is not None:
+            found[ref] = f"there it is a symbolic ref to {target}"
     return found
 
 
-def _stands_for(path: str) -> str | None:
+def _symbolic_target(path: str) -> str | None:
     try:
         with open(path, "rb") as file:
             text = file.read(1024)

@@ -17,7 +17,7 @@ from snapstore.git.program import refuse_planted
 from snapstore.git.remote import folders
 from snapstore.git.remote.answers import RESULT, batches, listed_refs, or_empty, push_results
 from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE, Connection, ConnectionFailed, Moves, Options
-from snapstore.git.remote.failures import failure, told, unpacking
+from snapstore.git.remote.failures import failure, summary, unpacking
 from snapstore.git.remote.git_runner import Fence, GitRunner, receive
 from snapstore.git.remote.incoming import Incoming
 from snapstore.git.remote.process import Finished, Job
@@ -101,7 +101,7 @@ class GitConnection(Connection):
             return folders.head(f"{folder}/empty.git")
 
     def _refuse_speechless(self, words: Sequence[str]) -> None:
-        """Raise Broken if a web server answers, but not with git's protocol.
+        """Raise ConnectionFailed if a web server answers, but not with git's protocol.
 
         If an answer breaks off in its headers, git believes that a plain web server sent an empty list of refs, and
         reports success (test_transport_faults.py).
@@ -109,7 +109,7 @@ class GitConnection(Connection):
         heard = self._run(words, {"GIT_DIR": os.devnull, "GIT_TRACE_PACKET": "1"})
         if not any(" packet: " in line for line in heard.said):
             raise ConnectionFailed(
-                f"{self.shown} is no repository, or its server does not speak git's smart protocol",
+                f"{self.shown} is not a repository, or its server does not speak git's smart protocol",
                 "Check the address; a clone address often ends in .git.",
                 again=True,
             )
@@ -166,7 +166,7 @@ class GitConnection(Connection):
         results = push_results(done.output, going)
         if any(why is not None and why.startswith("unpacker error") for why in results.values()):
             raise unpacking(self.shown, done.said)
-        said = told(line.removeprefix("remote: ") for line in done.said if line.startswith("remote: "))
+        said = summary(line.removeprefix("remote: ") for line in done.said if line.startswith("remote: "))
         return {
             name: f"{why}: {said}" if why is not None and said and why not in (MOVED, NOT_THIS_ONE) else why
             for name, why in results.items()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from snapstore.errors import Remote
 from snapstore.git.remote import process
 from snapstore.git.remote.connection import Options
-from snapstore.git.remote.failures import failure, refused, told
+from snapstore.git.remote.failures import failure, refused, summary
 from snapstore.git.remote.incoming import Incoming
 from snapstore.git.remote.process import Finished, Job
 from snapstore.git.remote.questions import Questions
@@ -114,14 +114,14 @@ class GitRunner:
 def receive(run: process.Runner, incoming: Incoming, job: Job) -> None:
     """Run a git job that receives objects into the quarantine, within its limits."""
 
-    def told(what: str, done: int, total: int) -> None:
+    def report(what: str, done: int, total: int) -> None:
         if what == "receiving" and total > incoming.limits.objects:
             raise Remote(f"more than {incoming.limits.objects:,} objects would come in", "Fetch less at once.")
         if job.progress is not None:
             job.progress(what, done, total)
 
     variables = {**job.variables, **incoming.environment(), "GIT_ALLOC_LIMIT": _ALLOCATION}
-    run(replace(job, variables=variables, progress=told, watch=incoming.watch))
+    run(replace(job, variables=variables, progress=report, watch=incoming.watch))
 
 
 def environment(caller: Mapping[str, str], questions: Questions | None = None) -> dict[str, str]:
@@ -141,6 +141,6 @@ def refuse_unusable(done: process.Finished, program: str) -> None:
     """Raise Remote if git does not support a command or option."""
     if done.status == 129 or any("is not a git command" in line for line in done.said):
         raise Remote(
-            f"the git program {program} is too old, or does not know an option: {told(done.said[:1])}",
+            f"the git program {program} is too old, or does not know an option: {summary(done.said[:1])}",
             f"Install git {OLDEST} or later.",
         )

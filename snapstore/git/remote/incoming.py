@@ -145,7 +145,7 @@ class Incoming:
             self._objects.reload()
 
     def accept(self, writer: PackWriter | None = None) -> list[str]:
-        """Make the objects visible and durable, in one pack with those of `writer`, if given.
+        """Make the objects visible and durable, in one pack with those of `writer`.
 
         Call under the store's lock, right before the refs move. Returns the paths of the packs without suffix. Each
         path is for `Objects.release`, to be called once refs reach the objects: until then a `.keep` file protects the
@@ -235,7 +235,7 @@ class Incoming:
     def _check(self, pack: Pack) -> None:
         found = list(pack.ids())
         if len(set(found)) != len(found):
-            raise Corrupt("an object came in twice")
+            raise Corrupt("the same object was received twice")
         self._received.update(found)
         if len(self._received) > self.limits.objects:
             raise Remote(f"more than {self.limits.objects:,} objects would come in", "Fetch less at once.")

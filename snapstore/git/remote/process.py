@@ -1,4 +1,4 @@
-"""Run the git program: report progress, limit silence, and always end it.
+"""Run the git program: report progress, limit silence, and always end the process.
 
 git runs in a session of its own. So git has no terminal to ask on, and can be ended together with every process it
 started. No process outlives the call, unless this process itself is killed.
@@ -87,9 +87,9 @@ def _input(feed: bytes | IO[bytes]) -> IO[bytes]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[list[int]]:
-    """Hold Ctrl-C back, and yield the list of what came.
+    """Hold Ctrl-C back, and yield the list of the signals held back.
 
-    An interrupt while git starts would leave a git that nobody knows, and so nobody ends.
+    An interrupt while git starts would leave a git process that nothing ends.
     """
     came: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
