@@ -143,13 +143,13 @@ class StoreHandle:
         return sorted({*self.own_sessions(), *self.foreign().sessions()})
 
     def own_sessions(self) -> list[str]:
-        """Return the sessions with a cursor in this store, or with one that somebody deleted."""
+        """Return the sessions with a cursor here, or with one that was deleted by hand."""
         found = {name.rpartition("/")[2] for name in self.shadow.refs.list(CURSORS)}
         without = set(self.documents.sessions()) - found
         return sorted(found | {name for name in without if self.lost_branch(name) is not None})
 
     def lost_branch(self, session: str) -> str | None:
-        """Return the branch that a session stood on whose cursor was deleted by hand; None if it has a cursor.
+        """Return the last branch of a session whose cursor was deleted by hand, else None.
 
         snapstore never deletes a cursor, and writes a session's document together with its first one.
         """
