@@ -74,7 +74,7 @@ _COMMON = (
 def level_options(function: Callback) -> Callback:
     """Add the common options to a group.
 
-    The options may stand before and after every command word. All levels write into one `CommonOptions`: folders add
+    The options may come before and after every command word. All levels write into one `CommonOptions`: folders add
     up, and the innermost session wins.
     """
     return _decorated(function, _COMMON)

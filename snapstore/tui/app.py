@@ -188,7 +188,7 @@ class SnapstoreApp(ViewKeys):
 
     @contextmanager
     def store(self, *, recover: bool = True) -> Iterator[Store]:
-        """Open the store anew, so that changes by other processes are seen.
+        """Open the store again, so that changes by other processes are seen.
 
         A store that was removed is noticed too. Call from threads only.
         """

@@ -1,6 +1,6 @@
 """The steps of one move in the terminal tree: plan, preview, execute, report.
 
-The rules are those of the timeline. The steps run on threads, and each one opens the store anew.
+The rules are those of the timeline. The steps run on threads, and each one opens the store again.
 """
 
 from __future__ import annotations

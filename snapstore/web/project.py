@@ -1,4 +1,4 @@
-"""The project that a page shows: its store, opened anew per request.
+"""The project that a page shows, whose store is opened per request.
 
 Stores are not shared between threads. Each opening sees what other processes have done, including the removal of the
 store. A request that only reads never holds the lock.
@@ -62,7 +62,7 @@ class Project:
         """Open a session for a move; without a name, the active one.
 
         An abandoned open turn is closed first. The closed turn is then the last turn, so a request made before is
-        stale. Refusals are counted: how often people meet one tells how clear the page is (S1-67).
+        stale. Refusals are counted: their number shows how clear the page is (S1-67).
         """
         one = object()
         self.at_work.add(one)

@@ -173,7 +173,7 @@ def test_archived_listed_again_and_promoted(tree: Path) -> None:
     snap(tree, "branch", "unarchive", "main-2")
     out = snap(tree, "branch", "promote", "main-3").stdout
     assert "Branch main-3 is now main." in out
-    assert "The former main is archived branch archive-main." in out
+    assert "The previous main is archived branch archive-main." in out
     assert "already" in snap(tree, "branch", "merge", "main").stdout
     assert snap_json(tree, "status", "--json")["branch"] == "main"
     assert (tree / "poem").read_text() == "2c\n"

@@ -273,6 +273,7 @@ def test_earlier_and_later_by_time_are_measured_from_the_current_node(garden: Ga
     assert [earlier(s) for s in (1, 60, 61, 660, 661, 90000)] == ["4", "4", "3", "3", "2", "root"]
     assert later(10) == "none"
     garden.stand("3")
+    assert [earlier(s) for s in (60, 61, 120)] == ["2", "1", "1"]
     assert [later(s) for s in (599, 600, 660, 90000)] == ["none", "4", "5", "5"]
     garden.stand("root")
     assert [earlier(60), later(120)] == ["none", "2"]

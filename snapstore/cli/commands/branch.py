@@ -161,7 +161,7 @@ def unarchive(context: Context, *, name: str, force: bool) -> int:
 def promote(context: Context, *, name: str) -> int:
     """Make a branch the main line.
 
-    The branch takes the name `main`, and the former main branch is archived as `archive-main`. Only names change:
+    The branch takes the name `main`, and the previous main branch is archived as `archive-main`. Only names change:
     nothing is merged, and you stay where you are.
     """
     return _promote(context, name)
@@ -182,6 +182,6 @@ def _promote(context: Context, name: str) -> int:
         operation = found.promote(name)
         if operation is None:
             return tell(context, session, None, f"Branch {name} is the main line already.")
-        former = found.previous_main(operation)
-        notes = [f"The former main is {former}."] if former else []
+        previous = found.previous_main(operation)
+        notes = [f"The previous main is {previous}."] if previous else []
         return tell(context, session, operation, f"Branch {name} is now main.", *notes)

@@ -107,7 +107,7 @@ def _selection(
 def _agreed(context: Context, planned: Forgotten, reached: list[RemoteResult]) -> bool:
     err = context.err if context.err.terminal else context.out
     if context.json or not (err.terminal and sys.stdin.isatty()):
-        raise Usage("this cannot be undone", "Add `--yes` to go on, or look first with `--dry-run`.")
+        raise Usage("this cannot be undone", "Add `--yes` to continue, or look first with `--dry-run`.")
     _tell(err, planned, reached)
     return agreed(err, "This cannot be undone. Continue? [y/N] ")
 

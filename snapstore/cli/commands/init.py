@@ -28,10 +28,10 @@ from snapstore.timeline.record.create_store import adopt_store, create_store
 @click.option("--adopt", is_flag=True, help="The folder was moved here: attach its existing store.")
 @click.option(
     "--from",
-    "former",
+    "source",
     metavar="URL",
     help="Join the project shared at URL: its turns are pulled, and what is on disk here is recorded on top of "
-    "them. With --adopt: the folder's former path.",
+    "them. With --adopt: the folder's old path.",
 )
 @click.option("--anyway", is_flag=True, help="Allow your home folder, /, or a folder inside another store's root.")
 @click.option(
@@ -55,7 +55,7 @@ def init(
     *,
     directory: str | None,
     adopt: bool,
-    former: str | None,
+    source: str | None,
     anyway: bool,
     max_file_size: int | None,
     max_branches: int | None,
@@ -77,12 +77,12 @@ def init(
     limits = {"max_file_size": max_file_size, "max_branches": max_branches}
     asked: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
     adopted: str | None = None
-    if former is not None and not adopt:
-        return _attach(context, home, root, former, anyway=anyway, **asked)
+    if source is not None and not adopt:
+        return _attach(context, home, root, source, anyway=anyway, **asked)
     if adopt:
         if not anyway:
             locations.refuse_root(home, root)
-        adopted = adopt_store(home, root, former, anyway=anyway)
+        adopted = adopt_store(home, root, source, anyway=anyway)
     elif found is None:
         with context.progress("Taking the first snapshot") as progress:
             create_store(home, root, anyway=anyway, session=session, warn=context.say, progress=progress, **asked)

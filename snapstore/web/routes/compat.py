@@ -220,4 +220,4 @@ def _bytes(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise Usage("not valid text: a surrogate stands alone", "Send the text as UTF-8.") from None
+        raise Usage("not valid text: it has a lone surrogate", "Send the text as UTF-8.") from None

@@ -20,7 +20,7 @@ function remembered() {
 /** Converts the server's rows to {kind: "head"|"hunk"|"same"|"old"|"new"|"note", text, old, new}. */
 const rowsOf = (found) => (found.rows || []).map(([kind, old, now, text]) => ({ kind, text, old, new: now }));
 
-/** Pairs runs of removed and added lines: [[old|null, new|null], …]. Other rows stand alone. */
+/** Pairs runs of removed and added lines: [[old|null, new|null], …]. Other rows stay unpaired. */
 function paired(rows) {
   const found = [];
   let at = 0;
