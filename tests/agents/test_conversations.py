@@ -681,7 +681,7 @@ def test_undo_says_how_to_go_on(agent: Talking, root: Path) -> None:
     text = snapstore(root, "status")
     assert "holds undone turns" in text
     snapstore(root, "undo", "2", "-y")
-    assert "starts afresh" in snapstore(root, "status")
+    assert "starts a new one" in snapstore(root, "status")
 
 
 def test_fork_runs_the_command_where_that_is_wanted(agent: Talking, root: Path, tmp_path: Path) -> None:

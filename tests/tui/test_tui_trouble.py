@@ -250,7 +250,7 @@ async def test_a_move_that_cannot_be_finished_by_itself_is_told(project: Project
         name = "refs/snapstore/cursor/shell"
         refs.update(name, refs.value(name), project.commits["one"])
         await press(pilot, "u")
-        assert complained(pilot) and "an unfinished change" in said(pilot) and "Put it back" in said(pilot)
+        assert complained(pilot) and "an unfinished change" in said(pilot) and "Set it to" in said(pilot)
         await press(pilot, "j", "d", "k")
         assert len(pilot.app.screen_stack) == 1
 
