@@ -458,7 +458,7 @@ def test_a_pull_whose_former_records_went_away_meanwhile_is_done_again(
 ) -> None:
     """A turn ended while it fetched, and somebody emptied the reflogs."""
     bob.turn("Before", other="0")  # its records are nobody else's
-    take_in = pulling._take_in
+    take_in = pulling._accept
     tries: list[int] = []
 
     def overtaken(store: Store, *arguments: Any) -> object:
@@ -469,7 +469,7 @@ def test_a_pull_whose_former_records_went_away_meanwhile_is_done_again(
             git(store.shadow.git_dir, "gc", "-q", "--prune=now")
         return take_in(store, *arguments)
 
-    monkeypatch.setattr(pulling, "_take_in", overtaken)
+    monkeypatch.setattr(pulling, "_accept", overtaken)
     assert bob.pull().turns == 1
     assert len(tries) == 2
     bob.whole()

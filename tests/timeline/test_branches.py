@@ -253,7 +253,7 @@ def test_the_archive_is_swept_only_when_asked(wood: Grove) -> None:
 
 
 def test_a_branch_that_grew_while_a_person_was_asked_is_not_deleted(wood: Grove) -> None:
-    with pytest.raises(Conflict, match="moved meanwhile"):
+    with pytest.raises(Conflict, match="has moved since you looked"):
         wood.branches.delete_all(["main-3"], tips={"main-3": wood.made["4c"]})
     assert "main-3" in wood.listed()
 
@@ -298,7 +298,7 @@ def test_archived_and_listed_again(wood: Grove) -> None:
     assert wood.archived() == ["attempt"]
     wood.branches.unarchive("attempt")
     assert (wood.archived(), wood.graph().branches["attempt"]) == ([], tip)
-    with pytest.raises(Usage, match="already"):
+    with pytest.raises(Usage, match="is not archived"):
         wood.branches.unarchive("attempt")
 
 
