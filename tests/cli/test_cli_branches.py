@@ -168,7 +168,7 @@ def test_archived_listed_again_and_promoted(tree: Path) -> None:
     """S1-39, C19"""
     snap(tree, "branch", "archive", "main-2")
     assert names(tree) == ["main-3", "main"]
-    assert "1 more is archived:  `snapstore branches --all`" in snap(tree, "branches").stdout
+    assert "1 more is archived: `snapstore branches --all`" in snap(tree, "branches").stdout
     assert "archived" in snap(tree, "branches", "--all").stdout
     snap(tree, "branch", "unarchive", "main-2")
     out = snap(tree, "branch", "promote", "main-3").stdout
