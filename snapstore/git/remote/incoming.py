@@ -139,9 +139,7 @@ class Incoming:
         try:
             yield
         finally:
-            for pack in store.beside:
-                pack.close()
-            store.beside = []
+            store.beside = []  # not closed: another thread may still read them
             self._objects.reload()
 
     def accept(self, writer: PackWriter | None = None) -> list[str]:
