@@ -27,6 +27,7 @@ class Event:
         "paths",
         "prompt",
         "prompt_id",
+        "ran",
         "reply",
         "running",
         "session_id",
@@ -56,6 +57,7 @@ class Event:
         title: str = "",
         running: bool = False,
         goes_on: bool = False,
+        ran: bool = False,
     ) -> None:
         self.kind = kind
         self.agent = agent
@@ -73,6 +75,7 @@ class Event:
         self.status = status  # STOP only: done, interrupted
         self.running = running  # STOP only: subagents of the turn are still running
         self.goes_on = goes_on  # PROMPT only: the agent sent the prompt itself and continues the previous turn
+        self.ran = ran  # SHELL only: the program has run, so it opens no turn
         self.title = title
 
     @property

@@ -41,7 +41,7 @@ def tool_events(kind: str, name: str, input: Any, common: dict[str, Any]) -> lis
     if found.paths:
         events.append(Event(kind, paths=found.paths, **common))
     if found.scans:
-        events.append(Event(SHELL, **common))
+        events.append(Event(SHELL, ran=kind == AFTER, **common))
     return events
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from snapstore.agents.events.event import BEFORE, SHELL
+from snapstore.agents.known.registry import find
 from snapstore.errors import SnapstoreError
 from snapstore.store.conversations import AgentSession, Conversations
 from snapstore.timeline.history.graph import Graph, last_turn
@@ -78,7 +79,7 @@ def _awaited(conversations: Conversations, event: Event) -> AgentSession | None:
     parent = (event.parent or _named_parent(event)) if waiting else None
     if parent is not None:
         waiting = [state for state in waiting if (parent or None) == (_awaiting(state).get("commit") and state.id)]
-    if not waiting:
+    if not waiting or _is_no_fork(event):
         return None
     state = max(waiting, key=lambda state: str(_awaiting(state).get("at")))
     awaiting = _awaiting(state)
@@ -88,6 +89,15 @@ def _awaited(conversations: Conversations, event: Event) -> AgentSession | None:
     known.title = awaiting.get("title")
     known.alias = awaiting.get("alias")
     return known
+
+
+def _is_no_fork(event: Event) -> bool:
+    """Return whether the agent's own file says that the conversation is no fork."""
+    known = find(event.agent)
+    conversations = known.conversations if known is not None else None
+    if conversations is None or conversations.is_fork is None:
+        return False
+    return conversations.is_fork(event.session_id, event.cwd) is False
 
 
 def _awaiting(state: ConversationState) -> dict[str, Any]:

@@ -215,10 +215,11 @@ class Hook:
         Return None for a late event of a turn that has ended: that turn already contains the change.
         """
         event = self._event
-        if event.kind == AFTER and not tells_afterwards(event.agent):
+        late = event.kind == AFTER or event.ran
+        if late and not tells_afterwards(event.agent):
             return None
         session, known = self._session()
-        if event.kind == AFTER and self._is_over(self._conversations.state(session.name)):
+        if late and self._is_over(self._conversations.state(session.name)):
             return None
         self._begin(session, known)
         return session
@@ -275,6 +276,8 @@ class Hook:
         fresh, outside = sort_paths(session, [path for path in paths if path.removeprefix(top) not in named], base)
         if fresh or outside:
             session.touch(fresh, after=True, left_out=outside)
+        if status == "done" and remembered.interrupted:
+            status = "interrupted"  # opencode reports the end of an interrupted turn like any other
         session.end(scan=True if remembered.scans else None, status=status, **remembered.record)
 
     def _remembered(self, turn: OpenTurn) -> Any:

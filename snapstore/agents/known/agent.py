@@ -130,21 +130,24 @@ class Conversations:
     """An agent's conversations, which `transcripts.readers` can read.
 
     `base.agent_folders` says where they are; `parts` are other parts of paths that identify them. `in_one_file` tells
-    whether all conversations share a file, which exists for any session id. `stored` lists the conversations of a
+    whether all conversations share a file, which exists for any session id. `is_fork` tells whether an agent session
+    of a project folder was forked from another, or None if that is not known. `stored` lists the conversations of a
     project folder, if the agent makes that possible: one mapping with `sessionId` and `fullPath` per conversation.
     """
 
-    __slots__ = ("in_one_file", "parts", "stored")
+    __slots__ = ("in_one_file", "is_fork", "parts", "stored")
 
     def __init__(
         self,
         *,
         parts: Sequence[str] = (),
         in_one_file: bool = False,
+        is_fork: Callable[[str, str], bool | None] | None = None,
         stored: Callable[[str], list[dict[str, Any]]] | None = None,
     ) -> None:
         self.parts = parts
         self.in_one_file = in_one_file
+        self.is_fork = is_fork
         self.stored = stored
 
 

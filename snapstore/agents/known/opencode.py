@@ -43,6 +43,17 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     return []
 
 
+def _is_fork(session_id: str, cwd: str) -> bool | None:
+    from snapstore.errors import SnapstoreError
+    from snapstore.transcripts.locate import find_transcript
+    from snapstore.transcripts.readers.opencode import is_fork
+
+    try:
+        return is_fork(find_transcript("opencode", session_id, cwd), session_id)
+    except SnapstoreError:
+        return None
+
+
 _COMMAND = "const command = "
 
 
@@ -71,6 +82,8 @@ AGENT = Agent(
         inside="opencode/plugins",
         project=".opencode/plugins",
         files=("snapstore.js",),
+        after="Restart opencode if it is running. It installs its npm package for plugins into its folder and waits "
+        "for that: once, or without the registry at each start.",
         command=_command,
     ),
     forking=Forking(
@@ -80,5 +93,5 @@ AGENT = Agent(
         fresh="opencode",
         notice="opencode forks the whole conversation: `/undo` in it takes messages back.",
     ),
-    conversations=Conversations(parts=("/opencode/opencode.db",), in_one_file=True),
+    conversations=Conversations(parts=("/opencode/opencode.db",), in_one_file=True, is_fork=_is_fork),
 )

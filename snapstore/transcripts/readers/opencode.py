@@ -6,6 +6,8 @@ Both contain messages with parts.
 from __future__ import annotations
 
 import os
+import re
+from contextlib import contextmanager
 
 from snapstore.errors import Corrupt, Unknown
 from snapstore.transcripts.lines import dump, parse
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from snapstore.transcripts.model import ConversationTurn
     from snapstore.transcripts.outline import Span
 
+_FORKED = re.compile(r" \(fork #\d+\)$")
 _HINT = "List opencode's sessions with `opencode session list`."
 
 
@@ -122,10 +125,19 @@ def read_database(outline: OpencodeOutline, path: str | os.PathLike[str], sessio
 
     The database is opened read-only, but not `immutable`, which would ignore the write-ahead log.
     """
-    import sqlite3
-
     if session_id is None:
         raise Unknown("opencode's database has many sessions, and none was named", _HINT)
+    with _reading(path) as connection:
+        connection.execute("begin")  # one state of the database for all queries
+        outline.describe(_session(connection, session_id))
+        for message in _messages(connection, session_id):
+            outline.feed(dump(message), message)
+    outline.cut_undone()
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[Any]:
+    import sqlite3
     from urllib.parse import quote
 
     try:
@@ -134,15 +146,17 @@ def read_database(outline: OpencodeOutline, path: str | os.PathLike[str], sessio
         raise Corrupt(f"cannot open opencode's database: {error}", _HINT) from error
     try:
         connection.execute("pragma query_only = on")
-        connection.execute("begin")  # one state of the database for all queries
-        outline.describe(_session(connection, session_id))
-        for message in _messages(connection, session_id):
-            outline.feed(dump(message), message)
+        yield connection
     except sqlite3.Error as error:
         raise Corrupt(f"cannot read opencode's database: {error}", _HINT) from error
     finally:
         connection.close()
-    outline.cut_undone()
+
+
+def is_fork(path: str | os.PathLike[str], session_id: str) -> bool:
+    """Return whether a session of the database is a fork, which only its title tells."""
+    with _reading(path) as connection:
+        return _FORKED.search(str(_session(connection, session_id).get("title"))) is not None
 
 
 def _session(connection: Any, session_id: str) -> dict[str, Any]:
