@@ -85,7 +85,7 @@ def test_a_cursor_of_zeros_is_mended_as_the_message_says(session: Session) -> No
     Path(session.store.shadow.git_dir, CURSOR).write_bytes(b"\0" * 30)
     with pytest.raises(Corrupt) as caught:
         History(reopened(session)).nodes()
-    path = re.search(r"Remove (\S+):", caught.value.hint)
+    path = re.search(r"Remove (\S+/cursor/s)\b", caught.value.hint)
     assert path is not None
     Path(path[1]).unlink()
     assert turns(session) == [None, 1, 2, 3]
@@ -101,7 +101,7 @@ def test_a_head_of_zeros_is_found_by_check_and_mended_as_the_message_says(sessio
     session = reopened(session)
     (problem,) = Check(session.store).run().problems
     assert problem.where == "HEAD" and problem.refusal is not None
-    advice = re.search(r"Write the line `([^`]+)` into (\S+);", problem.refusal.hint)
+    advice = re.search(r"`(ref: [^`]+)`.* (\S+/HEAD)\b", problem.refusal.hint)
     assert advice is not None and advice[1] == "ref: refs/heads/s/main"
     Path(advice[2]).write_text(f"{advice[1]}\n")
     assert session.store.active_session() == "s"
@@ -121,14 +121,13 @@ def test_a_branch_that_is_gone_is_found_by_check_and_brought_back_as_the_message
         session = reopened(session)
         with pytest.raises(Corrupt) as caught:
             History(session).nodes()
-        damaged = re.search(r"Move (\S+) away", caught.value.hint)
+        damaged = re.search(r"(\S+/packed-refs)\b", caught.value.hint)
         assert damaged is not None
         Path(damaged[1]).rename(root.parent / "away")
     session = reopened(session)
     problems = Check(session.store).run().problems
-    (problem,) = [one for one in problems if one.refusal and "session s," in one.message]
+    (problem,) = [one for one in problems if "refs/heads/s/main" in one.message]
     assert problem.refusal is not None
-    assert problem.message == "refs/heads/s/main, the branch of session s, is missing"
     found = git(git_dir, "fsck", "--lost-found", may_fail=True).decode()
     tips = [line.split()[2] for line in found.splitlines() if line.startswith("dangling commit")]
     lost = next(tip for tip in tips if b"Turn 3" in git(git_dir, "log", "-1", "--format=%B", tip))
@@ -136,3 +135,10 @@ def test_a_branch_that_is_gone_is_found_by_check_and_brought_back_as_the_message
     assert advice is not None
     git(git_dir, *advice[1].replace("COMMIT", lost).split())
     assert turns(reopened(session)) == [None, 1, 2, 3]
+
+
+def test_a_turn_that_begins_anew_because_its_branch_was_deleted_leaves_a_note(session: Session, root: Path) -> None:
+    git(session.store.shadow.git_dir, "update-ref", "-d", "refs/heads/s/main")
+    turn(session, root, "Turn 1 again", file="4\n")
+    assert turns(session) == [None, 1]
+    assert "refs/heads/s/main was deleted" in Path(session.store.folder, "log/errors").read_text()

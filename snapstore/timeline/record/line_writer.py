@@ -47,6 +47,9 @@ class LineWriter:
         value = self._cursor_value = cursor_value(store, session)
         foreign = store.foreign()
         self._start = self._refs.read(value) if isinstance(value, str) else value
+        if isinstance(value, str) and self._start is None:
+            git = f"git --git-dir {store.shadow.git_dir}"
+            store.log(f"{value} was deleted: `{git} fsck --lost-found` lists its last commit until a gc removes it")
         if value is None and foreign.refs:
             newest = foreign.newest(store.shadow, session)
             self._start = newest[1] if newest is not None else None
