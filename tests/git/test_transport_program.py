@@ -111,6 +111,10 @@ def test_git_speaks_its_newest_protocol(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_what_the_user_s_configuration_cannot_switch_off(tmp_path: Path, nobodys_home: Path) -> None:
     """A configuration that came with somebody's dotfiles: hooks, `ext::`, unchecked objects, tags besides."""
+    git_dir = str(bare(tmp_path / "server.git"))
+    history = History(tmp_path / "ours.git", turns=2)
+    git(str(history.git_dir), "tag", "-a", "-m", "x", "extra", history.tip.hex())
+    other = shadow_with(tmp_path / "other.git")
     trap = tmp_path / "trapped"
     for name in ("pre-push", "reference-transaction", "post-update"):
         write(nobodys_home / "hooks" / name, f"#!/bin/sh\ntouch {trap}\n", executable=True)
@@ -123,10 +127,6 @@ def test_what_the_user_s_configuration_cannot_switch_off(tmp_path: Path, nobodys
 [transfer]\n\tfsckObjects = false\n[push]\n\tfollowTags = true\n\tgpgSign = true\n[gpg]\n\tprogram = touch {trap}
 [submodule]\n\trecurse = true\n[gc]\n\tauto = 1""",
     )
-    git_dir = str(bare(tmp_path / "server.git"))
-    history = History(tmp_path / "ours.git", turns=2)
-    git(str(history.git_dir), "tag", "-a", "-m", "x", "extra", history.tip.hex())
-    other = shadow_with(tmp_path / "other.git")
     with open_remote(git_dir) as remote:
         assert push_all(remote, history) == {MAIN: None}
         pull_all(remote, other)

@@ -19,7 +19,7 @@ from snapstore.git.remote.process import Finished, Job
 from snapstore.git.remote.questions import Questions
 from snapstore.git.remote.urls import Address
 
-OLDEST = "2.29"  # git: `fetch --stdin` and `--no-write-fetch-head`
+OLDEST = "2.32"  # git: an older one does not know the variables that keep the user's config away (git/program.py)
 _QUESTIONS = 3
 _AT_WINDOW = 300.0  # seconds that a helper may wait for a person
 
