@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mmap
 import os
@@ -21,7 +22,7 @@ from helpers import assert_whole, git, git_in, quick_folder, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from snapstore import SnapstoreError, Store
+from snapstore import Failed, SnapstoreError, Store
 from snapstore.git.maintenance.fold import sweep
 from snapstore.git.objects.ids import BLOB, COMMIT, TREE, Missing, object_id
 from snapstore.git.objects.pack import Pack, apply_delta
@@ -576,6 +577,34 @@ def test_a_pack_is_closed_while_an_interrupted_read_still_holds_a_view_of_it(sto
     assert isinstance(view.obj, mmap.mmap)
     store.close()
     assert len(view) > len(noise)
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), OSError(errno.EIO, "Input/output error")], ids=["Ctrl-C", "EIO"]
+)
+def test_a_close_that_is_interrupted_or_fails_is_told_as_that_and_leaves_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """The descriptor is closed all the same: its number may be somebody else's by now, and is not closed again."""
+    objects, close, closed = store.shadow.objects, os.close, list[int]()
+    before = sorted(os.listdir(objects.pack_folder))
+    writer = objects.writer()
+    writer.add(BLOB, b"never stored")
+
+    def closing(fd: int) -> None:
+        is_ours = os.path.realpath(f"/proc/self/fd/{fd}").endswith(".part")
+        close(fd)
+        if is_ours:
+            closed.append(fd)
+            raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", closing)
+        with pytest.raises(KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else Failed):
+            objects.finish(writer)
+        writer.abandon()  # as everybody does who was writing
+    assert len(closed) == 1
+    assert sorted(os.listdir(objects.pack_folder)) == before
 
 
 @pytest.mark.parametrize("suffix", ["pack", "idx"])

@@ -31,7 +31,7 @@ from zlib import crc32
 from dulwich.object_format import SHA1
 from dulwich.pack import OFS_DELTA, pack_object_header, write_pack_index_v2
 
-from snapstore.base.files import remove_quietly, sync_folder, write_all
+from snapstore.base.files import close_quietly, remove_quietly, sync_folder, write_all
 from snapstore.base.locks import process_started
 from snapstore.errors import Failed
 from snapstore.git.objects.deflate import compress, compressor
@@ -165,8 +165,9 @@ class PackWriter:
                 write_all(self._fd, checksum)
             os.fsync(self._fd)
             os.fchmod(self._fd, 0o444)
-            os.close(self._fd)
-            self._fd = -1
+            # First the attribute: after an error or Ctrl-C here, `abandon` must not close the number again.
+            fd, self._fd = self._fd, -1
+            os.close(fd)
             base = new_name(self._folder) if keep else f"{self._folder}/pack-{checksum.hex()}"
             self._made.append(index := self._temporary_name("index"))
             with open(index, "xb", CHUNK, opener=lambda path, flags: os.open(path, flags, 0o444)) as file:
@@ -194,8 +195,8 @@ class PackWriter:
     def abandon(self) -> None:
         """Remove every trace of the pack. Errors are ignored, to not hide the cause."""
         if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
+            close_quietly(fd)
         self._discard()
         self._entries.clear()
         self._pending.clear()
