@@ -47,6 +47,7 @@ CONVERSATION_FOLDERS = {
     "copilot": (ConversationFolder(".copilot", "session-state", variable="COPILOT_HOME"),),
     "cursor": (ConversationFolder(".cursor", "projects", ("agent-transcripts/",)),),
     "gemini": (ConversationFolder(".gemini", "tmp", ("chats/",)),),
+    "qwen": (ConversationFolder(".qwen", "projects", ("chats/",)),),
     "opencode": (
         ConversationFolder(".local/share", "opencode", ("opencode.db*", "storage/"), variable="XDG_DATA_HOME"),
     ),

@@ -229,6 +229,11 @@ def _opencode(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -
     return base, iter([os.path.join(base, "opencode.db")])
 
 
+def _qwen(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> tuple[str, Iterator[str]]:
+    (base,) = conversation_folders("qwen", user, environ)
+    return base, (os.path.join(base, name, "chats", f"{id}.jsonl") for name in _names(base))
+
+
 _LAYOUTS = {
     "claude": _claude,
     "cline": _cline,
@@ -237,6 +242,7 @@ _LAYOUTS = {
     "cursor": _cursor,
     "gemini": _gemini,
     "opencode": _opencode,
+    "qwen": _qwen,
 }
 
 

@@ -108,6 +108,7 @@ def test_every_agent_whose_conversations_are_read_is_thought_of(nobodys_home: Pa
         "cursor": ["projects/slug/agent-transcripts/ID/ID.jsonl"],
         "gemini": ["tmp/hash/chats/session-x-ID.json"],
         "opencode": ["opencode.db", "opencode.db-wal"],
+        "qwen": ["projects/-slug/chats/ID.jsonl"],
     }
     assert names.keys() == _LAYOUTS.keys()
     never = NeverCapture(patterns_below(os.fsencode(nobodys_home)))

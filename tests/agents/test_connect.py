@@ -28,7 +28,7 @@ from snapstore.base.own_command import ENTRY
 from snapstore.surface.records.agents import ConnectionsRecord, ConnectRecord
 
 PROGRAM_WORDS = ["snapstore"]
-JSON_AGENTS = ("claude", "codex", "gemini", "cursor", "copilot")
+JSON_AGENTS = ("claude", "codex", "gemini", "cursor", "copilot", "qwen")
 USER_FILES = {
     "claude": ".claude/settings.json",
     "codex": ".codex/hooks.json",
@@ -37,6 +37,7 @@ USER_FILES = {
     "cursor": ".cursor/hooks.json",
     "copilot": ".copilot/hooks/snapstore.json",
     "cline": "Documents/Cline/Hooks/TaskStart",
+    "qwen": ".qwen/settings.json",
 }
 PROJECT_FILES = {
     "claude": ".claude/settings.json",
@@ -46,6 +47,7 @@ PROJECT_FILES = {
     "cursor": ".cursor/hooks.json",
     "copilot": ".github/hooks/snapstore.json",
     "cline": ".cline/hooks/TaskStart",
+    "qwen": ".qwen/settings.json",
 }
 FOREIGN = {"type": "command", "command": "my-linter"}
 
@@ -220,6 +222,9 @@ def test_what_each_agent_is_told() -> None:
         "cursor": [
             "sessionStart", "beforeSubmitPrompt", "afterFileEdit", "afterShellExecution", "postToolUse", "stop",
             "sessionEnd",
+        ],
+        "qwen": [
+            "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "StopFailure", "SessionEnd",
         ],
         "copilot": ["sessionStart", "userPromptSubmitted", "preToolUse", "postToolUse", "agentStop", "sessionEnd"],
     }  # fmt: skip
@@ -791,7 +796,7 @@ def test_the_list_shows_where_each_agent_is_connected_and_when_it_called(root: P
     assert (rows["cursor"]["connected"], "line 1" in rows["cursor"]["places"][0]["problem"]) == (False, True)
     assert (rows["codex"]["connected"], rows["codex"]["places"], rows["codex"]["fired_at"]) == (False, [], None)
     shown = snap(root, "connect", "--list").stdout.splitlines()
-    assert len(shown) == 9
+    assert len(shown) == 10
     assert shown[0].split()[:3] == ["claude", "connected", "user"] and "called 2023-11-1" in shown[0]
     assert shown[1].split()[:2] == ["connected", "project"]
     assert shown[3].split()[:3] == ["gemini", "outdated", "user"] and "never called" in shown[3]
@@ -817,7 +822,8 @@ def test_hooks_as_a_former_version_wrote_them_are_outdated(here: Environment) ->
 def test_a_script_that_is_missing_makes_the_connection_outdated(here: Environment) -> None:
     plan = connect(here, "cline", "project", PROGRAM_WORDS)
     os.unlink(plan.paths[3])
-    assert [found.outdated for found in connections(here.home, here.cwd, here.environ)[-1].places] == [True]
+    [cline] = [each for each in connections(here.home, here.cwd, here.environ) if each.agent == "cline"]
+    assert [found.outdated for found in cline.places] == [True]
     assert [change.found.path for change in connect(here, "cline", "project", PROGRAM_WORDS).changes] == [plan.paths[3]]
 
 

@@ -133,6 +133,20 @@ class Claude(Agent):
         self.event("SessionEnd", reason="prompt_input_exit")
 
 
+class Qwen(Claude):
+    name = "qwen"
+
+    def __init__(self, root: Path, id: str = ID) -> None:
+        super().__init__(root, id)
+        self.env = {"QWEN_PROJECT_DIR": str(root)}
+
+    def write_call(self, path: str, text: str) -> tuple[str, dict[str, Any]]:
+        return "write_file", {"file_path": str(self.root / path), "content": text}
+
+    def shell_call(self, command: str) -> tuple[str, dict[str, Any]]:
+        return "run_shell_command", {"command": command}
+
+
 class Codex(Agent):
     name = "codex"
 
@@ -347,4 +361,4 @@ def plant_fork(agent: Agent, id: str) -> None:
         store.journal.carry_out([], conversations.agent_session_file(known), what="test")
 
 
-AGENTS: list[type[Agent]] = [Claude, Codex, Gemini, Opencode, Cursor, Copilot, Cline]
+AGENTS: list[type[Agent]] = [Claude, Codex, Gemini, Opencode, Cursor, Copilot, Cline, Qwen]

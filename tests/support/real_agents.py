@@ -339,10 +339,10 @@ class Opencode(RealAgent):
         settings.write_text(json.dumps({"provider": {"fake": fake}, **chosen}))
 
     def command(self, prompt: str) -> list[str]:
-        return ["opencode", "run", "--format", "json", prompt]
+        return ["opencode", "run", "--format", "json", *prompt.split()]  # it would put one word with blanks in quotes
 
     def resumed(self, id: str, prompt: str) -> list[str]:
-        return ["opencode", "run", "--format", "json", "-s", id, prompt]
+        return ["opencode", "run", "--format", "json", "-s", id, *prompt.split()]
 
     def session_in(self, output: str) -> str:
         return str(json.loads(output.splitlines()[0])["sessionID"])
@@ -362,7 +362,7 @@ class Opencode(RealAgent):
 
 class Qwen(RealAgent):
     name, package = "qwen", "@qwen-code/qwen-code"
-    transcripts = (".qwen/projects/*/chats/*.jsonl", ".qwen/tmp/*/chats/*.jsonl")
+    transcripts = (".qwen/projects/*/chats/*.jsonl",)
     _WORDS = ("qwen", "-y", "-o", "json")
 
     def environment(self) -> dict[str, str]:
@@ -388,6 +388,6 @@ class Qwen(RealAgent):
         return call("edit", file_path=str(self.root / name), old_string=old, new_string=new)
 
 
-_ALL: tuple[type[RealAgent], ...] = (Claude, Cline, Codex, CodexExec, Copilot, Gemini, Opencode)
+_ALL: tuple[type[RealAgent], ...] = (Claude, Cline, Codex, CodexExec, Copilot, Gemini, Opencode, Qwen)
 KINDS = {agent.kind or agent.name: agent for agent in _ALL}
 __all__ = ["KINDS", "RealAgent", "call", "say"]

@@ -252,6 +252,7 @@ def test_each_agents_layout(tmp_path: Path) -> None:
         "cline": place(tmp_path, ".cline", "data", "sessions", SESSION, f"{SESSION}.messages.json"),
         "copilot": place(tmp_path, ".copilot", "session-state", SESSION, "events.jsonl"),
         "cursor": place(tmp_path, ".cursor", "projects", "x", "agent-transcripts", SESSION, f"{SESSION}.jsonl"),
+        "qwen": place(tmp_path, ".qwen", "projects", "-pro-ject", "chats", f"{SESSION}.jsonl"),
         "opencode": place(tmp_path, ".local", "share", "opencode", "opencode.db"),
     }
     assert set(slug) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from snapstore.agents.known.agent import Agent
 
-AGENTS = ("claude", "codex", "gemini", "opencode", "cursor", "copilot", "cline")
+AGENTS = ("claude", "codex", "gemini", "opencode", "cursor", "copilot", "cline", "qwen")
 
 PERSON = "shell"  # a person's shell: it has hooks, but is no agent; also the session that all shells share
 

@@ -34,6 +34,8 @@ def detect_agent(path: str | os.PathLike[str]) -> str | None:
 
 def _agent_of(record: dict[str, Any]) -> str | None:
     kind = record.get("type")
+    if "parentUuid" in record and "provenance" in record:
+        return "qwen"
     if "parentUuid" in record or (kind in ("summary", "file-history-snapshot") and "payload" not in record):
         return "claude"
     if kind in ("session_meta", "response_item", "event_msg", "turn_context") and "payload" in record:

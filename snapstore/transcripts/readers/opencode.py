@@ -101,7 +101,8 @@ class OpencodeFiller(Filler):
         status = get(state, "status")
         if status in ("completed", "error"):
             text = string(state, "output") or string(state, "error")
-            self.result(part.get("callID"), text, status == "error", get(state, "metadata"))
+            failed = status == "error" or get(state, "metadata", "exit") not in (None, 0)  # of a command
+            self.result(part.get("callID"), text, failed, get(state, "metadata"))
 
 
 # The sources of messages.

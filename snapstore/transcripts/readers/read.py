@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from snapstore.transcripts.outline import Outline, Span
 
-AGENTS = ("claude", "cline", "codex", "copilot", "cursor", "gemini", "opencode")
+AGENTS = ("claude", "cline", "codex", "copilot", "cursor", "gemini", "opencode", "qwen")
 _FIRST_TAIL = 1 << 20
 _FIRST_LINES = 100
 _ROOM = 4 << 20  # bytes of lines cached between the passes
@@ -112,6 +112,10 @@ def new_outline(agent: str) -> Outline:
         from snapstore.transcripts.readers.cursor import CursorOutline
 
         return CursorOutline()
+    if agent == "qwen":
+        from snapstore.transcripts.readers.qwen import QwenOutline
+
+        return QwenOutline()
     if agent == "opencode":
         from snapstore.transcripts.readers.opencode import OpencodeOutline
 
