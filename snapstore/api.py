@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Self
 
 from snapstore.store import locations
@@ -18,6 +18,7 @@ from snapstore.store.state import check_name
 from snapstore.timeline.history.snapshots import TurnSnapshot, read_snapshots
 from snapstore.timeline.maintenance import auto
 from snapstore.timeline.moves.execute import Mover
+from snapstore.timeline.moves.hunks import Hunk, hunks_of, keep_only
 from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import MoveOptions, Plan, Policy
 from snapstore.timeline.moves.planner import Planner
@@ -120,8 +121,8 @@ class Session(RecordingSession):
         """Plan to go forward in time, across all branches."""
         return self._plan("later", options, count, seconds)
 
-    def plan_revert(self, address: str, **options: Any) -> Plan:
-        """Plan to revert one turn and keep the turns after it; adds a new node."""
+    def plan_revert(self, address: str | None = None, **options: Any) -> Plan:
+        """Plan to revert one turn, by default the last, and keep the turns after it; adds a new node."""
         return self._plan("revert", options, address)
 
     def plan_apply(self, address: str, **options: Any) -> Plan:
@@ -146,6 +147,14 @@ class Session(RecordingSession):
         The plan covers branches and files.
         """
         return self._plan("ops_undo", options, number)
+
+    def hunks(self, plan: Plan) -> list[Hunk]:
+        """Return the hunks of all files that a plan changes."""
+        return hunks_of(self, plan)
+
+    def keep_only(self, plan: Plan, hunks: Collection[str | Hunk]) -> Plan:
+        """Narrow a plan to some of its hunks, given by id or as edited. The plan must add a node."""
+        return keep_only(self, plan, hunks)
 
     def preview(self, plan: Plan) -> Moved:
         """Return what the plan would do, without writing anything.

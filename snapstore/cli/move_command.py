@@ -5,21 +5,25 @@ A command adds its operand and the function that makes its plan.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from snapstore.api import Session
-from snapstore.cli.confirm import confirm_move
 from snapstore.cli.context import Context
 from snapstore.cli.move_description import FollowUp, MoveDescription
 from snapstore.cli.output import UNWRITTEN, files_text
 from snapstore.cli.param_types import Step
 from snapstore.cli.paths import below
+from snapstore.cli.questions.confirm import confirm_move
+from snapstore.cli.questions.hunks import choose_hunks
+from snapstore.cli.reports import conflicts as conflict_report
 from snapstore.cli.reports import move as moved
 from snapstore.errors import SnapstoreError, Usage
 from snapstore.store.handle import failed
 from snapstore.surface.move_request import MoveRequest, execute, get_ready, not_reported, plan_move
 from snapstore.surface.wording import turns_text as turns_text
-from snapstore.timeline.moves.plan import BOTH, CONVERSATION, FILES, Plan, Policy
+from snapstore.timeline.moves.hunks import hunks_of
+from snapstore.timeline.moves.plan import BOTH, CONVERSATION, FILES, FORCE, Plan, Policy
 
 _REPEATED = ("exact", "files_only", "conversation_only")
 
@@ -31,6 +35,9 @@ def carry_out(context: Context, move: MoveDescription, options: dict[str, Any]) 
     """
     move.program = context.out.program
     move.preview, move.yes, move.cancel = options["preview"], options["yes"], options["cancel"]
+    move.patch = options.get("patch", False)
+    if move.patch and context.json and not move.preview:
+        raise Usage("--patch asks questions, which --json cannot", "Choose with --hunk ID; --preview lists the hunks.")
     default = _default(options)
     if move.preview and move.cancel:
         raise Usage("--preview changes nothing, but --cancel closes the open turn", "Use one of them.")
@@ -74,17 +81,24 @@ def move_in_time(
 
 def _go(context: Context, session: Session, move: MoveDescription, request: MoveRequest[FollowUp]) -> int:
     plan = plan_move(session, request)
+    if plan.conflicts and not context.json:
+        move.differing = conflict_report.differing_lines(session, plan)
     if move.preview:
         foreseen = session.preview(plan)
+        hunks = hunks_of(session, plan) if move.patch else None
         if context.json:
             from snapstore.surface.records.moves import MoveRecord
 
-            context.document(MoveRecord.of(foreseen, preview=True))
+            context.document(MoveRecord.of(foreseen, preview=True, hunks=hunks))
         else:
-            moved.would(context.out, session, move, plan)
+            moved.would(context.out, session, move, plan, hunks)
         return 0
     asking = not plan.conflicts and not plan.nothing_to_do and not move.yes and not context.json
-    if asking and not confirm_move(context, session, move, plan):
+    if asking and move.patch and request.hunks is None:
+        chosen = choose_hunks(context, hunks_of(session, plan), move.verb)
+        request = replace(request, hunks=chosen)
+        plan = plan_move(session, request)
+    elif asking and not confirm_move(context, session, move, plan):
         context.err.line("Nothing was changed." if not move.cancel else "Nothing was moved.")
         return 1
     outcome = execute(session, request, plan)
@@ -113,15 +127,15 @@ def _failed(context: Context, move: MoveDescription, error: SnapstoreError | OSE
     conflicts = error.details.get("conflicts")
     if not isinstance(conflicts, list) or not conflicts or context.json or context.debug:
         raise error
-    moved.refuse(context.err, move, error, conflicts)
+    conflict_report.refuse(context.err, move, error, conflicts)
     return error.status
 
 
 # Options to policy.
 
 
-def _default(options: dict[str, Any]) -> str:
-    chosen = [word for word in ("merge", "force", "skip") if options[word]]
+def _default(options: dict[str, Any]) -> str | None:
+    chosen = [word for word in ("merge", "no-merge", "force", "skip") if options[word.replace("-", "_")]]
     if len(chosen) > 1:
         raise Usage(
             f"--{chosen[0]} and --{chosen[1]} exclude each other", "Choose one, and --ours or --theirs for files."
@@ -130,10 +144,17 @@ def _default(options: dict[str, Any]) -> str:
         raise Usage("--files-only and --conversation-only exclude each other", "Without either, both are moved.")
     if options.get("exact") and options.get("conversation_only"):
         raise Usage("--exact concerns files, which --conversation-only leaves alone", "Use one of them.")
-    return options["merge"] or (chosen[0] if chosen else "refuse")
+    if not chosen:
+        return None
+    return str(options["merge"]) if options["merge"] else "refuse" if options["no_merge"] else chosen[0]
 
 
-def _request(session: Session, move: MoveDescription, options: dict[str, Any], default: str) -> MoveRequest[FollowUp]:
+def _request(
+    session: Session, move: MoveDescription, options: dict[str, Any], default: str | None
+) -> MoveRequest[FollowUp]:
+    hunks = options.get("hunks") or None
+    if (move.patch or hunks) and default is None and move.words[0] == "restore":
+        default = FORCE  # the hunks lead from what is on disk, edits included, and each is asked for
     ours, theirs = ([below(session.store.root, path) for path in options[side]] for side in ("ours", "theirs"))
     for path in set(ours) & set(theirs):
         raise Usage(f"both --ours and --theirs name {path.decode('utf-8', 'replace')!r}", "Choose one of them.")
@@ -142,7 +163,9 @@ def _request(session: Session, move: MoveDescription, options: dict[str, Any], d
         how["scope"] = FILES if options["files_only"] else CONVERSATION if options["conversation_only"] else BOTH
     if "exact" in options:
         how["exact"] = options["exact"]
-    return MoveRequest(move.plan, Policy(default, ours, theirs), how, close_turn=move.cancel, then=move.then)
+    return MoveRequest(
+        move.plan, Policy(default, ours, theirs), how, hunks=hunks, close_turn=move.cancel, then=move.then
+    )
 
 
 def _repeat(session: Session, move: MoveDescription, options: dict[str, Any]) -> None:

@@ -21,8 +21,10 @@ class MoveDescription:
     __slots__ = (
         "ask",
         "cancel",
+        "differing",
         "done",
         "nothing",
+        "patch",
         "plan",
         "preview",
         "program",
@@ -52,8 +54,9 @@ class MoveDescription:
         self.then = then  # runs after the move
         self.verb = words[0] if words[0] != "ops" else "ops undo"
         self.root = b""
+        self.differing: dict[bytes, list[str]] = {}  # lines that differ in files with conflicts
         self.program = "snapstore"
-        self.preview = self.yes = self.cancel = self.done = False
+        self.preview = self.yes = self.cancel = self.done = self.patch = False
 
     def command(self, *more: str) -> str:
         """Return this command with more options, as a line to type in a shell."""

@@ -129,9 +129,10 @@ _MOVE = (
         is_flag=False,
         flag_value="merge",
         type=SuggestingChoice(("merge", "markers")),
-        help="Merge files that changed since. Refused if both sides changed the same lines; `--merge=markers` then "
-        "writes conflict markers.",
+        help="Merge files that changed since. This is the default. `--merge=markers` also allows conflict markers "
+        "where both sides changed the same lines.",
     ),
+    click.option("--no-merge", is_flag=True, help="Refuse the move if any of its files changed since."),
     click.option("--force", is_flag=True, help="Overwrite files that changed since. They are saved first."),
     click.option("--skip", is_flag=True, help="Leave files that changed since as they are."),
     click.option(
@@ -145,6 +146,18 @@ _MOVE = (
         help="If this file changed since, overwrite it. It is saved first.",
     ),
     click.option("--cancel", is_flag=True, help="First close a turn that is still open, as interrupted."),
+)
+_PATCH = (
+    click.option(
+        "-p", "--patch", is_flag=True, help="Ask for every hunk, as `git add --patch` does. With --preview: list them."
+    ),
+    click.option(
+        "--hunk",
+        "hunks",
+        metavar="ID",
+        multiple=True,
+        help="Only this hunk, by the id that `--patch --preview` lists. Can be repeated.",
+    ),
 )
 _TRAVEL = (
     *_MOVE,
@@ -166,6 +179,11 @@ def move_options(function: Callback) -> Callback:
     The command's class must be `MoveCommand`.
     """
     return _decorated(function, _MOVE)
+
+
+def patch_options(function: Callback) -> Callback:
+    """Add the options of a move that can be carried out in part."""
+    return _decorated(function, _PATCH)
 
 
 def travel_options(function: Callback) -> Callback:

@@ -58,10 +58,11 @@ Count = Annotated[int, Field(ge=1, description="How many turns.")]
 Address = Annotated[str, Field(description="A turn's number (0: before the first), a branch, a checkpoint, a commit.")]
 Paths = Annotated[list[str], Field(description="Files or folders, from the project's top.")]
 OnConflict = Annotated[
-    Literal["refuse", "merge", "skip", "force"],
+    Literal["refuse", "merge", "skip", "force"] | None,
     Field(
-        description="What to do with files that changed since: refuse the whole move, merge them three ways, leave "
-        "them as they are, or overwrite them. All but refuse first save what is on disk."
+        description="Files that others changed since: refuse the whole move, merge them three ways, leave them as they "
+        "are, or replace them. All but refuse save what is on disk first. Left out: merge where that is clean, else "
+        "refuse; restore never merges by itself."
     ),
 ]
 CloseTurn = Annotated[
@@ -143,7 +144,7 @@ class Tools:
         count: Count = 1,
         address: Address | None = None,
         paths: Paths = [],  # noqa: B006
-        on_conflict: OnConflict = "refuse",
+        on_conflict: OnConflict = None,
     ) -> str:
         """Show what undo, redo or restore would write and remove, and any conflicts. `count` is for undo and redo;
         `address` and `paths` are for restore. Changes nothing."""
@@ -157,7 +158,7 @@ class Tools:
             return self._move(lambda session, how: session.plan_undo(count, **how), on_conflict)
         return self._move(lambda session, how: session.plan_redo(count, **how), on_conflict)
 
-    def undo(self, count: Count = 1, on_conflict: OnConflict = "refuse", close_turn: CloseTurn = False) -> str:
+    def undo(self, count: Count = 1, on_conflict: OnConflict = None, close_turn: CloseTurn = False) -> str:
         """Undo the last turns: only what they changed; all other edits stay. Nothing is lost: `redo` redoes them,
         now or later."""
         return self._move(lambda session, how: session.plan_undo(count, **how), on_conflict, True, close_turn)
@@ -166,7 +167,7 @@ class Tools:
         self,
         count: Count = 1,
         all: Annotated[bool, Field(description="Redo all undone turns, whatever `count` says.")] = False,
-        on_conflict: OnConflict = "refuse",
+        on_conflict: OnConflict = None,
         close_turn: CloseTurn = False,
     ) -> str:
         """Redo undone turns. Nothing is lost: `undo` undoes them again."""
@@ -174,7 +175,7 @@ class Tools:
         return self._move(lambda session, how: session.plan_redo(wanted, **how), on_conflict, True, close_turn)
 
     def restore(
-        self, address: Address, paths: Paths, on_conflict: OnConflict = "refuse", close_turn: CloseTurn = False
+        self, address: Address, paths: Paths, on_conflict: OnConflict = None, close_turn: CloseTurn = False
     ) -> str:
         """Restore single files or folders as they were after a turn; all others stay. Nothing is lost: the result is
         a new turn, and `undo` undoes it."""
@@ -187,7 +188,7 @@ class Tools:
     def _move(
         self,
         plan: MakePlan,
-        on_conflict: str,
+        on_conflict: str | None,
         moves: bool = False,
         close_turn: bool = False,
     ) -> str:
@@ -287,7 +288,7 @@ def _refusal(error: ToolError) -> SnapstoreError:
     """Return the error of a tool as a SnapstoreError, with a hint for an agent."""
     cause = error.__cause__
     if isinstance(cause, Conflict) and cause.details.get("conflicts"):
-        cause.hint = "Nothing was written. Ask the user, then call again with on_conflict: merge, skip or force."
+        cause.hint = "Nothing was written. Ask the user, then call again with on_conflict: skip or force."
     elif isinstance(cause, Busy) and "--cancel" in cause.hint:
         cause.hint = (
             "It is most likely your own turn. Let the user run `snapstore undo` after it, or call again with "

@@ -205,6 +205,13 @@ SETTINGS = (
         0,
         "While a turn is open, save the files it named this often. 0: only at its end.",
     ),
+    Setting(
+        "auto_merge",
+        flag,
+        spell_flag,
+        True,
+        "Whether a move merges files that you edited since, where the edits and the move concern different lines.",
+    ),
     Setting("auto_push", flag, spell_flag, False, "Whether every turn is pushed in the background once it ends."),
     Setting(
         "machine_name",

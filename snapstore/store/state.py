@@ -42,6 +42,7 @@ class Header:
     gc_auto: bool
     gc_grace: int
     save_every: int
+    auto_merge: bool
     auto_push: bool
     machine_name: str
     daemon: bool

@@ -8,13 +8,14 @@ fails is undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.api import Session
 from snapstore.errors import Failed, SnapstoreError, Usage
+from snapstore.timeline.moves.hunks import Hunk, keep_only
 from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import REFUSE, Plan, Policy
 from snapstore.timeline.moves.stale import changed_since_seen, expect, stale
@@ -34,6 +35,7 @@ class MoveRequest(Generic[T]):
     to: str | None = None  # the target commit that a preview showed
     branch: str | None = None  # the target branch that a preview showed
     seen: Mapping[bytes, str] = field(default_factory=dict)  # the states of files that the person saw
+    hunks: Collection[str | Hunk] | None = None  # only these, given by id or as edited; None: the whole plan
     close_turn: bool = False  # close the open turn, even if an agent is working on it
     then: Callable[[Session], T] | None = None  # runs after the move; if it fails, the move is undone
 
@@ -80,7 +82,7 @@ def plan_move(session: Session, request: MoveRequest[Any]) -> Plan:
         # Most likely a typing error, so it is not ignored.
         shown = path.decode("utf-8", "replace") or "the whole folder"
         raise Usage(f"{shown!r} is not part of this move", "A preview lists the files that are.")
-    return plan
+    return plan if request.hunks is None else keep_only(session, plan, request.hunks)
 
 
 def _make_plan(session: Session, request: MoveRequest[Any], policy: Policy) -> Plan:

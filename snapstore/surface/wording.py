@@ -45,11 +45,12 @@ NOT_SAVABLE = "saved first"  # part of the reason why a conflict cannot be resol
 def needs_confirmation(plan: Plan) -> bool:
     """Return whether to show the plan to a person before the move (C13).
 
-    That is so if more than one turn is undone or redone, a file is removed, a conflict is resolved, or the move is
-    exact.
+    That is so if more than one turn is undone or redone, a file is removed, a conflict is resolved other than by a
+    clean merge, or the move is exact.
     """
     turns = len(plan.undone) + len(plan.redone)
-    return turns > 1 or bool(plan.of(REMOVE)) or any(path.settled for path in plan.paths) or plan.exact
+    settled = any(path.settled not in ("", MERGE) for path in plan.paths)
+    return turns > 1 or bool(plan.of(REMOVE)) or settled or plan.exact
 
 
 # A move as a whole.
@@ -142,12 +143,6 @@ def mergeable(move: PathMove) -> bool:
 
         return move.why == SAME_LINES
     return all(state_text(state).startswith(("file", "executable")) for state in (move.found, move.wanted))
-
-
-def short_state(text: str) -> str:
-    """Shorten a state to `file 5f3a1b2c`, enough to tell two states apart."""
-    kind, _, oid = safe(text).partition(" ")
-    return f"{kind} {oid[:8]}" if len(oid) == 40 else safe(text)  # an unusual state is a sentence and is kept
 
 
 def count(text: str | None, what: str = "turns") -> int:

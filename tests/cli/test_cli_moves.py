@@ -291,16 +291,15 @@ def test_a_dash_before_the_number_is_refused_too(told: Path) -> None:
 
 @pytest.mark.parametrize("step", ["0s", "s", "10w", "-3m", "1.5h", "3 m", "9" * 30 + "s"])
 def test_what_is_no_time_is_refused(told: Path, step: str) -> None:
-    assert "Write " in snap(told, "earlier", "--", step, status=2).stderr
+    assert "90s, 10m, 2h" in snap(told, "earlier", "--", step, status=2).stderr
 
 
-def test_more_than_there_are_says_how_many_there_are(told: Path) -> None:
-    document = snap_json(told, "undo", "4", "--json", status=16)
-    assert document["message"] == "undo failed: there are only 3 turns to undo"
-    assert "snapstore undo 3" in document["hint"]
-    snap(told, "undo", str(10**17), status=16)
+def test_more_than_there_are_says_how_many_there_are_M_13(told: Path) -> None:
+    document = snap_json(told, "undo", "4", "--json")
+    assert (document["turns_undone"], document["notes"]) == (3, ["There were only 3 turns to undo."])
+    assert "Note: There were only 3 turns to redo." in snap(told, "redo", str(10**17)).stdout
     snap(told, "undo")
-    assert "only 1 turn to redo" in snap(told, "redo", "2", status=16).stderr
+    assert "Note: There was only 1 turn to redo." in snap(told, "redo", "2").stdout
 
 
 EXCLUSIVE = [
@@ -355,34 +354,71 @@ def edited(root: Path) -> None:
     (root / "tests.py").write_text("tests\nmine\n")
 
 
-def test_a_conflict_names_each_file_and_the_commands_that_settle_it(told: Path) -> None:
-    """S0-44, S0-45, S0-46, S2-20, C11, G-38: nothing is written."""
+def test_a_conflict_shows_the_lines_that_differ_and_the_commands_that_resolve_it(told: Path) -> None:
+    """S0-44, S0-45, S0-46, S2-20, C11, G-38: nothing is written, not even what could be merged."""
     edited(told)
     before = bit_by_bit(told)
     done = snap(told, "undo", "2", status=10)
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert lines[0] == "snapstore: undo failed: 2 files changed since: b.py, tests.py"
-    assert lines[1] == "  b.py  changed by edits since turn 3"
-    assert re.fullmatch(r" +expected file \w{8}, found file \w{8}, wanted file \w{8}", lines[2])
-    assert re.fullmatch(r" +expected file \w{8}, found file \w{8}, wanted missing", lines[4])
-    assert lines[5] == "Nothing was written. To resolve:"
-    assert lines[6].startswith("  snapstore undo 2 --merge --ours tests.py  ")
-    assert [line.split()[3] for line in lines[6:]] == ["--merge", "--skip", "--force", "--ours"]
+    assert lines[:5] == [
+        "snapstore: undo failed: 1 file changed since: tests.py",
+        "  tests.py  changed by edits since turn 3; the move would remove it",
+        "      cannot be merged: deleted on one side, changed on the other",
+        "      +mine",
+        "Nothing was written. To resolve:",
+    ]
+    assert [line.split("  ")[1] for line in lines[5:]] == [
+        "snapstore undo 2 --ours tests.py",
+        "snapstore undo 2 --theirs tests.py",
+        "snapstore tui",
+    ]
     document = snap_json(told, "undo", "2", "--json", status=10)
-    assert (document["error"], [item["path"] for item in document["conflicts"]]) == ("conflict", ["b.py", "tests.py"])
+    assert (document["error"], [item["path"] for item in document["conflicts"]]) == ("conflict", ["tests.py"])
+    both = snap(told, "undo", "2", "--no-merge", status=10).stderr.splitlines()
+    assert both[0] == "snapstore: undo failed: 2 files changed since: b.py, tests.py"
+    assert both[2:6] == ["      -three", "      +3", "      -fifteen", "      +15"]
+    assert not re.search(r"\b[0-9a-f]{8}\b", "\n".join(both))
+    assert "  snapstore undo 2 --no-merge" not in "\n".join(both)
     assert bit_by_bit(told) == before
 
 
 def test_the_command_offered_settles_it_and_loses_nothing(told: Path) -> None:
-    """G-38."""
+    """G-38, M-19: what merges cleanly is merged by the way, and named."""
     edited(told)
-    offered = snap(told, "undo", "2", status=10).stderr.splitlines()[6].strip().partition("  ")[0]
+    offered = snap(told, "undo", "2", status=10).stderr.splitlines()[5].strip().partition("  ")[0]
     said = snap(told, *offered.split()[1:]).stdout
     assert "  Merged: b.py\n" in said
     assert "  Skipped, your version is kept: tests.py\n" in said
     assert (told / "b.py").read_text() == LINES.replace("15\n", "fifteen\n")
     assert (told / "tests.py").read_text() == "tests\nmine\n"
+
+
+def test_an_edit_elsewhere_in_the_file_does_not_stop_an_undo_M_19(told: Path) -> None:
+    """It is merged, saved first and named; `--no-merge` and the setting refuse."""
+    (told / "b.py").write_text((told / "b.py").read_text().replace("15\n", "fifteen\n"))
+    mine = (told / "b.py").read_text()
+    assert "  merge      b.py  changed by edits since turn 3\n" in snap(told, "undo", "2", "--preview").stdout
+    said = snap(told, "undo", "2").stdout
+    assert "  Merged: b.py\n" in said
+    assert (told / "b.py").read_text() == LINES.replace("15\n", "fifteen\n")
+    command = re.search(r"Get it back: `snapstore (restore \w+ -- b.py)`", said)
+    assert command is not None and "auto_merge = true" in snap(told, "config").stdout
+    snap(told, "redo", "2")
+    assert (told / "b.py").read_text() == mine
+    snap(told, "config", "set", "auto_merge", "false")
+    assert snap_json(told, "undo", "2", "--json", status=10)["conflicts"][0]["path"] == "b.py"
+    assert snap_json(told, "undo", "2", "--merge", "--json")["merged"] == ["b.py"]
+
+
+def test_a_missing_file_comes_back_without_a_flag_M_18(told: Path) -> None:
+    (told / "b.py").unlink()
+    (told / "a.py").unlink()
+    assert snap_json(told, "restore", "3", "--json", "--", "b.py")["written"] == ["b.py"]
+    assert (told / "b.py").read_text() == LINES.replace("3\n", "three\n", 1)
+    (told / "b.py").unlink()
+    assert snap_json(told, "undo", "3", "--json")["conflicts"] == []
+    assert (told / "b.py").read_text() == LINES
 
 
 def test_forced_files_are_saved_and_come_back_by_the_command_that_is_printed(told: Path) -> None:
@@ -438,13 +474,12 @@ def test_a_merge_that_clashes_is_refused_unless_markers_are_wanted(told: Path) -
 
 def test_options_given_are_part_of_the_command_that_is_offered(told: Path) -> None:
     edited(told)
-    offered = snap(told, "goto", "1", "--theirs", "tests.py", "--files-only", status=10).stderr
+    offered = snap(told, "goto", "1", "--theirs", "tests.py", "--files-only", "--no-merge", status=10).stderr
     assert "  snapstore goto 1 --files-only --theirs tests.py --merge  " in offered
     snap(told, "turn", "begin", "--session", "other")
     snap(told, "turn", "end", "--session", "other")
-    assert (
-        "  snapstore undo 2 --session shell --skip  " in snap(told, "undo", "2", "--session", "shell", status=10).stderr
-    )
+    refused = snap(told, "undo", "2", "--session", "shell", status=10).stderr
+    assert "  snapstore undo 2 --session shell --ours tests.py  " in refused
 
 
 def test_the_value_of_merge_comes_after_an_equals_sign_only(told: Path) -> None:
@@ -690,7 +725,7 @@ def test_recover_shows_what_was_interrupted_and_leaves_the_choice(told: Path) ->
     assert (document["pending"], document["what"], document["obstacles"]) == (True, "undo of 2 turns", [])
     assert bit_by_bit(told) == seen
     done = snap(told, "recover", "--back")
-    assert (done.stdout, done.stderr) == ("✓ Taken back: undo of 2 turns\n", "")
+    assert (done.stdout, done.stderr) == ("✓ Undone: undo of 2 turns\n", "")
     assert on_disk(told) == after
     assert child(KILLED, told).returncode == 9
     document = snap_json(told, "recover", "--finish", "--json")

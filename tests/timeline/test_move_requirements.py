@@ -12,7 +12,7 @@ from commands import snap, snap_json
 from helpers import assert_whole, bit_by_bit, in_commit, killed_at, on_disk, record, remove, tip, turn, write
 from move_stories import locks_of_the_dead_are_known_at_once, marks, redo, root, session, stands_at, texts, undo
 
-from snapstore import Session, Store, Unknown
+from snapstore import Session, Store
 from snapstore.surface.records.nodes import NodeRecord
 from snapstore.surface.status import read_status
 from snapstore.timeline.history.graph import Graph
@@ -241,8 +241,8 @@ def test_the_prompt_stays_in_the_conversation_where_only_files_are_undone_S2_03(
 
 
 def test_only_that_turns_changes_are_reverted_S2_04_S2_18(root: Path, session: Session) -> None:
-    """S2-04, C12: no other file is written. S2-18: further back than there are snapshots there is none, and that is
-    said."""
+    """S2-04, C12: no other file is written. S2-18, M-13: further back than there are snapshots there is none, and that
+    is said."""
     write(root / "other", "0")
     prompts(session, "t1")
     write(root / "other", "edited since")
@@ -251,22 +251,21 @@ def test_only_that_turns_changes_are_reverted_S2_04_S2_18(root: Path, session: S
     moved = session.move(session.plan_undo())
     assert sorted(moved.files_reverted) == [b"file", b"t2"]
     assert marks(root, "file", "t2") == before
-    with pytest.raises(Unknown, match="only 1 turn"):  # not that many snapshots
-        session.plan_undo(2)
+    assert "There was only 1 turn to undo." in session.plan_undo(2).notes
 
 
-def test_undos_in_sequence_and_their_limit_S2_06_S2_15(root: Path, session: Session) -> None:
-    """S2-06: down to the start; S2-15: more than there are is refused, with how many there are."""
+def test_undos_in_sequence_and_their_limit_S2_06_S2_15_M_13(root: Path, session: Session) -> None:
+    """S2-06: down to the start; S2-15, M-13: more than there are undoes all there are, and says how many."""
     prompts(session, "t1", "t2", "t3")
     for left in (2, 1, 0):
         undo(session)
         assert stands_at(session) == left
     assert session.plan_undo().nothing_to_do
     redo(session, None)
-    before = bit_by_bit(root)
-    with pytest.raises(Unknown) as error:
-        session.plan_undo(10**9)
-    assert error.value.details["turns"] == 3 and bit_by_bit(root) == before
+    plan = session.plan_undo(10**9)
+    assert "There were only 3 turns to undo." in plan.notes
+    session.move(plan)
+    assert (texts(root), stands_at(session)) == ({}, 0)
 
 
 def test_the_first_turn_can_be_undone_and_is_the_last_one_S2_14_S2_27(root: Path, session: Session) -> None:

@@ -11,7 +11,7 @@ from helpers import all_refs, assert_cache_adds_up, assert_whole, in_commit, on_
 from snapstore import Busy, Conflict, Session, Store, Unknown
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.moves.branches import Branches
-from snapstore.timeline.moves.plan import CONVERSATION, FILES, FORCE, MARKERS, MERGE, SKIP, Policy
+from snapstore.timeline.moves.plan import CONVERSATION, FILES, FORCE, MARKERS, MERGE, REFUSE, SKIP, Policy
 
 
 @pytest.fixture
@@ -84,13 +84,14 @@ def test_nothing_to_undo_and_nothing_to_redo_S2_13(root: Path, session: Session)
         assert moved.snapshot_restored is None and moved.operation is None
 
 
-def test_more_than_there_are_is_refused(root: Path, session: Session) -> None:
+def test_more_than_there_are_moves_by_all_there_are_and_says_so_M_13(root: Path, session: Session) -> None:
     turn(session, root, "one", a="1")
-    with pytest.raises(Unknown, match="only 1 turn"):
-        session.plan_undo(2)
-    session.move(session.plan_undo())
-    with pytest.raises(Unknown, match="only 1 turn"):
-        session.plan_redo(2)
+    turn(session, root, "two", a="2")
+    moved = session.move(session.plan_undo(5))
+    assert (moved.turns_undone, moved.plan.notes, texts(root)) == (2, ["There were only 2 turns to undo."], {})
+    moved = session.move(session.plan_redo(5))
+    assert (moved.turns_redone, moved.plan.notes) == (2, ["There were only 2 turns to redo."])
+    assert texts(root) == {"a": "2"}
 
 
 def test_a_turn_that_changed_nothing_restores_nothing_G_26(root: Path, session: Session) -> None:
@@ -189,7 +190,7 @@ def test_merge_keeps_both_sides_G_38(root: Path, session: Session) -> None:
     turn(session, root, "two", a="".join(["changed by the turn\n", *lines[1:]]))
     write(root / "a", "".join(["changed by the turn\n", *lines[1:19], "mine\n"]))
     with pytest.raises(Conflict):
-        session.move(session.plan_undo())
+        session.move(session.plan_undo(policy=Policy(REFUSE)))
     session.move(session.plan_undo(policy=Policy(MERGE)))
     assert texts(root)["a"] == "".join([*lines[:19], "mine\n"])
     session.move(session.plan_ops_undo())

@@ -9,12 +9,13 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, changing
 from snapstore.cli.move_description import MoveDescription
-from snapstore.cli.options import MoveCommand, common_options, move_options
+from snapstore.cli.options import MoveCommand, common_options, move_options, patch_options
 from snapstore.cli.param_types import TARGET
 
 
 @click.command(cls=MoveCommand)
 @click.argument("turn", metavar="TURN", type=TARGET)
+@patch_options
 @move_options
 @common_options
 def apply(context: Context, *, turn: str, **options: Any) -> int:

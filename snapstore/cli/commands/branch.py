@@ -12,11 +12,11 @@ import click
 from snapstore.api import Session
 from snapstore.base.text import counted, turns_text
 from snapstore.cli.commands.branches import kept, rows
-from snapstore.cli.confirm import agreed
 from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import BOLD, LISTED, Output
 from snapstore.cli.param_types import AGE, BRANCH
+from snapstore.cli.questions.confirm import agreed
 from snapstore.cli.reports.change import tell
 from snapstore.errors import Usage
 from snapstore.timeline.history.branch import Branch

@@ -10,12 +10,12 @@ import click
 
 from snapstore.api import Session
 from snapstore.base.text import files_text
-from snapstore.cli.confirm import agreed
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, Output, path_text, safe
 from snapstore.cli.param_types import TARGET_OR_FILE
 from snapstore.cli.paths import below
+from snapstore.cli.questions.confirm import agreed
 from snapstore.errors import Unknown, Unsafe, Usage
 from snapstore.share import replace_forgotten
 from snapstore.share.replace_forgotten import RemoteResult

@@ -9,7 +9,7 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, changing
 from snapstore.cli.move_description import MoveDescription
-from snapstore.cli.options import PathsCommand, common_options, move_options
+from snapstore.cli.options import PathsCommand, common_options, move_options, patch_options
 from snapstore.cli.param_types import FILE, TARGET
 from snapstore.cli.paths import below
 from snapstore.errors import Usage
@@ -18,6 +18,7 @@ from snapstore.errors import Usage
 @click.command(cls=PathsCommand)
 @click.argument("turn", metavar="TURN", type=TARGET)
 @click.argument("paths", metavar="-- PATH…", nargs=-1, type=FILE)
+@patch_options
 @move_options
 @common_options
 def restore(context: Context, *, turn: str, paths: tuple[str, ...], **options: Any) -> int:

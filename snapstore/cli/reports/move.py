@@ -12,22 +12,21 @@ from snapstore.api import Session
 from snapstore.cli.move_description import MoveDescription
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
 from snapstore.cli.paths import from_here
-from snapstore.errors import SnapstoreError
+from snapstore.cli.reports import conflicts
+from snapstore.cli.reports.hunk import show_hunk
 from snapstore.surface import wording
 from snapstore.surface.wording import (
-    NOT_SAVABLE,
     RESOLVED,
     action_word,
     by_urgency,
     headline,
     intent,
-    mergeable,
     remark,
-    short_state,
     subject,
 )
+from snapstore.timeline.moves.hunks import Hunk
 from snapstore.timeline.moves.moved import Moved
-from snapstore.timeline.moves.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, state_text
+from snapstore.timeline.moves.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan
 
 
 def tell(out: Output, session: Session, move: MoveDescription, done: Moved) -> None:
@@ -98,67 +97,25 @@ def _ways_back(out: Output, session: Session, done: Moved) -> None:
         out.line(" · ".join(ways), DIM)
 
 
-def would(out: Output, session: Session, move: MoveDescription, plan: Plan) -> None:
-    """Print the preview of a move."""
+def would(out: Output, session: Session, move: MoveDescription, plan: Plan, hunks: list[Hunk] | None = None) -> None:
+    """Print the preview of a move, with its hunks if they are given."""
     if plan.nothing_to_do:
         out.line(move.nothing)
     else:
         out.line(f"Would {intent(session, plan)} and end {place(out, session, plan)}")
         for row in rows(out, plan.paths, None):
             out.line(row)
+        for hunk in hunks or ():
+            out.line(f"hunk {hunk.id} of {path_text(hunk.path)}", BOLD)
+            show_hunk(out, hunk)
         if plan.undone and plan.scope != FILES:
             out.line(f"  Messages removed: {plan.messages_removed}")
     _notes(out, plan)
     if plan.conflicts:
+        conflicts.explain(out, move, plan.conflicts)
         out.line("Nothing is written while there are conflicts. To resolve them:", YELLOW)
-        _choices(out, move, plan.conflicts)
+        conflicts.choices(out, move, plan.conflicts)
     out.line("Nothing was changed.", DIM)
-
-
-def refuse(out: Output, move: MoveDescription, error: SnapstoreError, conflicts: list[PathMove]) -> None:
-    """Print the conflicts that made a move fail.
-
-    Each file is listed with the expected and the found state and who changed it.
-    """
-    out.line(f"{out.paint('snapstore:', RED)} {safe(error.message)}")
-    for item in conflicts[:LISTED]:
-        by = f"  {out.paint(safe('changed by ' + item.changed_by), DIM)}" if item.changed_by else ""
-        out.line(f"  {path_text(item.path)}{by}")
-        sides = (("expected", item.expected), ("found", item.found), ("wanted", item.wanted))
-        out.line(f"      {', '.join(f'{side} {short_state(state_text(state))}' for side, state in sides)}", DIM)
-        if item.why:
-            what = "overwritten" if NOT_SAVABLE in item.why else "merged"
-            out.line(f"      cannot be {what}: {safe(item.why)}", YELLOW)
-    if len(conflicts) > LISTED:
-        out.line(f"  … and {len(conflicts) - LISTED:,} more", DIM)
-    out.line("Nothing was written. To resolve:")
-    _choices(out, move, conflicts)
-
-
-def _choices(out: Output, move: MoveDescription, conflicts: list[PathMove]) -> None:
-    """Print the commands that resolve the conflicts.
-
-    The command that merges keeps the files that cannot be merged.
-    """
-    names = {item.path: from_here(move.root, item.path) for item in conflicts}
-    hopeless = [item.path for item in conflicts if not mergeable(item)]
-    ways = []
-    if len(hopeless) < len(conflicts) and len(hopeless) <= 3:
-        flag, what = "--merge", "merge both versions"
-        if any(item.why for item in conflicts if mergeable(item)):
-            flag, what = "--merge=markers", "merge, with conflict markers around clashes"
-        ways.append((" ".join([flag, *(f"--ours {names[path]}" for path in hopeless)]), what))
-    example = names[conflicts[0].path] if len(conflicts) == 1 else "PATH"
-    ways.append(("--skip", "keep the files that changed"))
-    if any(NOT_SAVABLE in item.why for item in conflicts):
-        ways.append((f"--ours {example}", "keep this file"))
-    else:
-        ways.append(("--force", "overwrite the files that changed, which are saved first"))
-        ways.append((f"--ours {example}", "keep this file (--theirs: overwrite it)"))
-    commands = [move.command(flags) for flags, _ in ways]
-    width = max(len(command) for command in commands)
-    for command, (_, what) in zip(commands, ways, strict=True):
-        out.line(f"  {command:<{width}}  {out.paint(what, DIM)}")
 
 
 def rows(out: Output, paths: Iterable[PathMove], limit: int | None) -> list[str]:

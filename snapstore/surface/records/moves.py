@@ -14,8 +14,19 @@ from snapstore.surface.records.base import PathRecord, Record, Text, path_texts,
 from snapstore.surface.records.nodes import NodeRecord
 from snapstore.timeline.history.nodes import path_json
 from snapstore.timeline.history.operations import Operation
+from snapstore.timeline.moves.hunks import Hunk
 from snapstore.timeline.moves.moved import Moved
-from snapstore.timeline.moves.plan import CONVERSATION, KEPT, REMOVE, SKIPPED, WRITE, PathMove, state_text
+from snapstore.timeline.moves.plan import (
+    CONVERSATION,
+    KEPT,
+    MARKERS,
+    MERGE,
+    REMOVE,
+    SKIPPED,
+    WRITE,
+    PathMove,
+    state_text,
+)
 
 if TYPE_CHECKING:
     from snapstore.agents.fork import ForkResult
@@ -43,6 +54,19 @@ class ConflictRecord(PathRecord):
             settled_by=cast("Way", move.settled) if move.settled else None,
             why=move.why or None,
         )
+
+
+class HunkRecord(PathRecord):
+    """A part of a plan that can be chosen by its id. Without lines it is a change of the whole file."""
+
+    id: str
+    start: int = Field(description="the first line on disk, from 1")
+    lines: list[Text] = Field(description="each with its sign, as in a patch")
+
+    @classmethod
+    def of(cls, hunk: Hunk) -> Self:
+        lines = [line.decode("utf-8", "replace").removesuffix("\n") for line in hunk.patch()]
+        return cls(**path_json(hunk.path), id=hunk.id, start=hunk.start + 1 if lines else 1, lines=lines)
 
 
 class ForkRecord(Record):
@@ -99,6 +123,7 @@ class MoveRecord(Record):
     removed: list[Text]
     kept: list[Text]
     skipped: list[Text]
+    merged: list[Text]
     conflicts: list[ConflictRecord]
     safety_ref: Text | None
     prompt: Text | None
@@ -109,9 +134,10 @@ class MoveRecord(Record):
     safety: str | None = Field(default=None, description="the commit of what was on disk before")
     pending_fork: bool = Field(default=False, description="the agent's conversation now holds undone turns")
     fork: ForkRecord | None = None
+    hunks: list[HunkRecord] | None = Field(default=None, description="with --patch --preview")
 
     @classmethod
-    def of(cls, moved: Moved, *, preview: bool = False) -> Self:
+    def of(cls, moved: Moved, *, preview: bool = False, hunks: Iterable[Hunk] | None = None) -> Self:
         plan = moved.plan
         target = moved.target_node()
         changed = plan.of(WRITE, REMOVE)
@@ -130,6 +156,7 @@ class MoveRecord(Record):
             removed=path_texts(plan.of(REMOVE)),
             kept=path_texts(plan.of(KEPT)),
             skipped=path_texts(plan.of(SKIPPED)),
+            merged=path_texts(move.path for move in plan.paths if move.settled in (MERGE, MARKERS)),
             conflicts=[ConflictRecord.of(move) for move in plan.paths if move.conflicting],
             safety_ref=moved.safety_ref,
             prompt=plan.prompt,
@@ -137,6 +164,7 @@ class MoveRecord(Record):
             notes=plan.notes,
             preview=preview,
             operation=moved.operation,
+            hunks=None if hunks is None else [HunkRecord.of(hunk) for hunk in hunks],
             safety=moved.safety.hex() if moved.safety is not None else None,
             pending_fork=moved.pending_fork,
         )

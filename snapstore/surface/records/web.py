@@ -60,7 +60,9 @@ class MoveRequest(Request):
     paths: list[Text] = Field(default=[], max_length=10_000, description="for restore: paths below the root")
     scope: Literal["both", "files", "conversation"] = "both"
     exact: bool = False
-    on_conflict: Literal["refuse", "merge", "markers", "force", "skip"] = "refuse"
+    on_conflict: Literal["refuse", "merge", "markers", "force", "skip"] | None = Field(
+        default=None, description="left out: merge where that is clean, but restore whole files only"
+    )
     ours: list[Text] = Field(default=[], max_length=10_000, description="conflicting files to keep")
     theirs: list[Text] = Field(default=[], max_length=10_000, description="conflicting files to overwrite")
     merge: list[Text] = Field(default=[], max_length=10_000, description="conflicting files to merge")

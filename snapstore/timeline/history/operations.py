@@ -22,6 +22,7 @@ from snapstore.store.journal import spell_entry, unspell_entry
 from snapstore.worktree.scan.compare import is_file, with_parents
 
 RefMove = tuple[str, RefValue, RefValue]
+FileStep = tuple[bytes, Entry | None, Entry | None]
 
 FOLDER = "ops"
 UNDO = "ops undo"  # kind of an operation that undoes others
@@ -44,6 +45,7 @@ class Operation:
         "number",
         "refs",
         "safety",
+        "scope",
         "session",
         "standing",
         "to",
@@ -63,11 +65,12 @@ class Operation:
         to: dict[str, Any] | None = None,
         arguments: Iterable[str] = (),
         refs: Iterable[RefMove] = (),
-        files: Iterable[tuple[bytes, Entry | None, Entry | None]] = (),
+        files: Iterable[FileStep] = (),
         safety: str | None = None,
         undoes: Iterable[int] = (),
         standing: Iterable[str] = (),
         modes: Mapping[bytes, int] | None = None,
+        scope: str = "",
     ) -> None:
         self.number = number
         self.session = session
@@ -81,6 +84,7 @@ class Operation:
         self.files = list(files)  # changes of the user's files
         self.safety = safety  # ref of the commit of what was on disk before
         self.undoes = list(undoes)  # numbers of the operations that it undid
+        self.scope = scope  # what a move along the history moved; empty for other operations and in old records
         self.standing = list(standing)  # folders that existed, without files, before it wrote files into them
         self.modes = dict(modes or {})  # permission bits of what it removed, if not readable to all
 
@@ -106,6 +110,7 @@ class Operation:
             "safety_ref": self.safety,
             "undoes": self.undoes,
             "standing": self.standing,
+            **({"scope": self.scope} if self.scope else {}),
             **({"modes": modes} if modes else {}),
         }
         return _name(self.number), json.dumps(stored).encode()
@@ -230,6 +235,25 @@ class Operations:
             return []
         raise Unknown(f"there is no operation {number} in session {session}", "`snapstore ops` lists them.")
 
+    def way_back(self, session: str, start: bytes, target: bytes) -> list[FileStep] | None:
+        """Return the file changes that lead back to where the session's last moves came from.
+
+        The result is None unless an unbroken row of moves, with nothing recorded in between, led from `target` to
+        `start`. Reversing what these moves changed leaves every file as it was, whoever wrote it (M-17).
+        """
+        steps: list[FileStep] = []
+        own = (operation for operation in self.newest_first() if operation.session == session)
+        for operation in islice(own, _MOST_SEARCHED):
+            if operation.from_ is None or operation.to is None:
+                continue  # only branches changed
+            if operation.scope != "both" or operation.to["commit"] != start.hex():
+                return None
+            steps += [(path, new, old) for path, old, new in operation.files]
+            start = bytes.fromhex(operation.from_["commit"])
+            if start == target:
+                return steps
+        return None
+
     def _refuse_pruned(self, back: list[Operation]) -> None:
         """Refuse if an operation started from a turn that is gone."""
         for operation in back:
@@ -320,5 +344,6 @@ def _parse(data: dict[str, Any]) -> Operation:
         safety=data["safety_ref"],
         undoes=data["undoes"],
         standing=data.get("standing", ()),
+        scope=str(data.get("scope", "")),
         modes={os.fsencode(path): int(mode) & 0o777 | 0o400 for path, mode in data.get("modes", {}).items()},
     )

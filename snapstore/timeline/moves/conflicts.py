@@ -101,6 +101,8 @@ class ConflictResolver:
             move.action, move.result = KEPT, move.found
         elif move.found == move.expected and len(move.segments) == 1:
             self._will_be(move, move.wanted)
+        elif move.found is None and move.path not in self._plan.policy.each:
+            self._will_be(move, move.wanted)  # nothing can be lost (M-18)
         else:
             move.changed_by = self._changed_by(move)
             self._resolve(move, self._plan.policy.choice(move.path))

@@ -283,6 +283,7 @@ class Mover:
             safety=self._saved.ref,
             undoes=plan.undoes,
             standing=self._standing,
+            scope="" if plan.new_node is not None or plan.exact else plan.scope,
             modes={path: bits for path, bits in plan.modes.items() if path in removed and bits not in ORDINARY}
             | self._modes,
         )
@@ -339,8 +340,8 @@ def conflict(plan: Plan) -> Conflict:
     names = listed([os.fsdecode(move.path) for move in found], 3)
     return Conflict(
         f"{files_text(len(found))} changed since: {names}",
-        "Nothing was written. Add --merge, --force or --skip (each saves what is on disk first), or decide for each "
-        "file with --ours PATH and --theirs PATH.",
+        "Nothing was written. Decide for each file with --ours PATH (keep it) and --theirs PATH (replace it; it is "
+        "saved first), or for all with --merge=markers, --skip or --force.",
         conflicts=found,
     )
 

@@ -7,9 +7,11 @@ Where steps do not meet, somebody's edit lies between two turns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from stat import S_IRWXU, S_IXUSR
+from typing import Self
 
+from snapstore.base.text import turns_text
 from snapstore.errors import Usage
 from snapstore.git.objects.ids import EXECUTABLE, FILE, LINK, Entry
 from snapstore.git.refs import RefValue
@@ -39,8 +41,9 @@ BOTH, FILES, CONVERSATION = SCOPES = ("both", "files", "conversation")
 class Policy:
     """How to resolve conflicts, for all files and for single files.
 
+    - None, as the default: as the move does by itself, see `for_move`
     - refuse: the conflict refuses the move
-    - merge: three-way merge
+    - merge: three-way merge; where both sides changed the same lines, the conflict refuses the move
     - markers: three-way merge, with conflict markers where both sides changed the file
     - force: the wanted state (files in `theirs`)
     - skip: what is on disk (files in `ours`)
@@ -50,23 +53,31 @@ class Policy:
 
     def __init__(
         self,
-        default: str = REFUSE,
+        default: str | None = None,
         ours: Iterable[bytes] = (),
         theirs: Iterable[bytes] = (),
         each: Mapping[bytes, str] | None = None,
     ) -> None:
         self.default = default
         self.each = {**dict.fromkeys(ours, SKIP), **dict.fromkeys(theirs, FORCE), **(each or {})}
-        for way in (default, *self.each.values()):
+        for way in (default or REFUSE, *self.each.values()):
             _check(way, WAYS, "way to resolve conflicts")
         self.ours = frozenset(path for path, way in self.each.items() if way == SKIP)
         self.theirs = frozenset(path for path, way in self.each.items() if way == FORCE)
 
     def choice(self, path: bytes) -> str:
-        return self.each.get(path, self.default)
+        return self.each.get(path, self.default or REFUSE)
 
-    def with_default(self, default: str) -> Policy:
-        return Policy(default, each=self.each)
+    def for_move(self, kind: str, *, auto_merge: bool) -> Policy:
+        """Return the policy with what a move of this kind does by itself as its default.
+
+        A restore replaces whole files, so an edit in one of them is a conflict. Other moves merge cleanly where they
+        can, unless the setting `auto_merge` is off (M-19). Revert and apply always do: later turns lie above the turn.
+        """
+        if self.default is not None:
+            return self
+        merges = kind in ("revert", "apply") or (auto_merge and kind != "restore")
+        return Policy(MERGE if merges else REFUSE, each=self.each)
 
 
 class MoveOptions:
@@ -75,7 +86,7 @@ class MoveOptions:
     __slots__ = ("exact", "policy", "scope")
 
     def __init__(self, policy: Policy | str | None = None, scope: str = BOTH, exact: bool = False) -> None:
-        self.policy = policy if isinstance(policy, Policy) else Policy(policy or REFUSE)
+        self.policy = policy if isinstance(policy, Policy) else Policy(policy)
         _check(scope, SCOPES, "part to move")
         self.scope = scope
         self.exact = exact
@@ -231,6 +242,12 @@ class Plan:
         files = {move.path for move in self.paths}
         return {path: mode | S_IRWXU for path, mode in self.modes.items() if path not in files and mode & S_IXUSR}
 
+    def note_fewer(self, asked: int, there: int) -> Self:
+        """Note that there were fewer turns than asked for (M-13)."""
+        if 0 < there < asked:
+            self.notes.append(f"There {'was' if there == 1 else 'were'} only {turns_text(there)} to {self.kind}.")
+        return self
+
     def of(self, *actions: str) -> list[bytes]:
         """Return the paths with one of these actions."""
         return [move.path for move in self.paths if move.action in actions]
@@ -249,6 +266,13 @@ def fold(steps: Iterable[PathStep]) -> dict[bytes, list[Segment]]:
         else:
             segments.append((old, new))
     return {path: parts for path, parts in folded.items() if len(parts) > 1 or parts[0][0] != parts[0][1]}
+
+
+def ending_in(segments: Mapping[bytes, list[Segment]], wanted: Callable[[bytes], State]) -> dict[bytes, list[Segment]]:
+    """Add a last step to each path that does not end in the wanted state."""
+    steps = [(path, old, new) for path, parts in segments.items() for old, new in parts]
+    ends = ((path, parts[-1][1], wanted(path)) for path, parts in segments.items())
+    return fold([*steps, *(step for step in ends if step[1] != step[2])])
 
 
 _KINDS = {FILE: "file", EXECUTABLE: "executable", LINK: "link"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from snapstore.base.text import listed, turns_text
+from snapstore.base.text import listed
 from snapstore.errors import Corrupt, Unknown, Usage
 from snapstore.git.objects.ids import LINK, Entry
 from snapstore.timeline.history.addresses import locate, resolve
@@ -21,8 +21,6 @@ from snapstore.timeline.moves.plan import (
     BOTH,
     CONVERSATION,
     FILES,
-    MERGE,
-    REFUSE,
     REMOVE,
     SAFETY_KIND,
     WRITE,
@@ -32,6 +30,7 @@ from snapstore.timeline.moves.plan import (
     PathStep,
     Plan,
     Segment,
+    ending_in,
     fold,
 )
 from snapstore.timeline.record.session import RecordingSession
@@ -57,20 +56,19 @@ class Planner:
         left = self._numbered_before(count)
         target = left[-1].parent if left else self._graph.cursor
         assert target is not None
-        return self._travel("undo", target, self._graph.branch, [str(count)])
+        return self._travel("undo", target, self._graph.branch, [str(count)]).note_fewer(count, len(left))
 
     def redo(self, count: int | None) -> Plan:
         _check_count(count)
         graph = self._graph
         ahead = graph.undone()
         numbered = [oid for oid in ahead if graph.node(oid).turn is not None]
-        if count is not None and numbered and count > len(numbered):
-            raise _too_few("redo", count, len(numbered))
         arguments = ["--all"] if count is None else [str(count)]
         if not ahead or (not numbered and count is not None):
             return self._travel("redo", graph.cursor, graph.branch, arguments)
-        target = ahead[-1] if count is None else numbered[count - 1]
-        return self._travel("redo", target, graph.branch, arguments, extend=True)
+        target = ahead[-1] if count is None else numbered[:count][-1]
+        plan = self._travel("redo", target, graph.branch, arguments, extend=True)
+        return plan.note_fewer(count or 0, len(numbered))
 
     def goto(self, address: str, kind: str = "goto") -> Plan:
         target, branch = self._own(address)
@@ -93,8 +91,9 @@ class Planner:
 
     # Moves that add a node: one turn, or some files.
 
-    def revert(self, address: str) -> Plan:
-        node = self._turn(address)
+    def revert(self, address: str | None) -> Plan:
+        node = self._turn(address) if address is not None else self._last_turn()
+        address = address or str(node.turn)
         plan = self._new_node("revert", f"Revert turn {node.turn}: {node.subject}", node.oid, address)
         self._fill_paths(plan, fold(self._steps([node.oid], [])))
         return self._add_notes(plan, [node.oid])
@@ -157,15 +156,13 @@ class Planner:
     # Parts of planning.
 
     def _numbered_before(self, count: int) -> list[GraphNode]:
-        """Return the last `count` numbered nodes up to the cursor, newest first."""
+        """Return the last `count` numbered nodes up to the cursor, or all there are, newest first."""
         found: list[GraphNode] = []
         for node in self._graph.upwards(self._graph.cursor):
             if node.turn is not None:
                 found.append(node)
                 if len(found) == count:
-                    return found
-        if found:
-            raise _too_few("undo", count, len(found))
+                    break
         return found
 
     def _in_time(self, kind: str, node: GraphNode | None, count: int | None, seconds: float | None) -> Plan:
@@ -208,10 +205,23 @@ class Planner:
             ]
             self._fill_paths(plan, fold([*steps, *known]))
         elif options.scope != CONVERSATION:
-            self._fill_paths(plan, fold(self._steps(plan.undone, plan.redone)))
+            self._fill_paths(plan, self._along(plan, target, across=bool(left and entered)))
         elif target != graph.cursor:
             plan.notes.append("Files were left as they are: they may no longer match the conversation.")
         return self._add_notes(plan, plan.undone)
+
+    def _along(self, plan: Plan, target: bytes, *, across: bool) -> dict[bytes, list[Segment]]:
+        """Return what moving to a node does to the files.
+
+        The way back to another line reverses exactly what the moves that left it changed (M-17). Otherwise a file that
+        the turns touch ends as that line recorded it, edits included: its turns alone may not have made the file.
+        """
+        segments = fold(self._steps(plan.undone, plan.redone))
+        known = across and self._options.scope == BOTH
+        if known and (back := Operations(self._store).way_back(plan.session, plan.start, target)):
+            return fold(back)
+        tree = self._tree(target)
+        return ending_in(segments, lambda path: self._trees.file(tree, path)) if across else segments
 
     def _past_edits(self, target: bytes, branch: str) -> bytes:
         """Return the last of the edits that directly follow a node on a branch."""
@@ -239,7 +249,7 @@ class Planner:
             cursor_value=graph.cursor_value,
             target=target,
             branch=branch,
-            policy=self._options.policy,
+            policy=self._options.policy.for_move(kind, auto_merge=self._store.header.auto_merge),
             scope=self._options.scope,
             arguments=arguments,
         )
@@ -263,9 +273,6 @@ class Planner:
         plan = self._plan(kind, self._graph.cursor, self._graph.branch, [address])
         plan.new_node = NewNode(kind, subject, of)
         plan.turn = plan.turn_before + 1
-        if kind != "restore" and plan.policy.default == REFUSE:
-            # Other turns came after this one, so the user must want a merge.
-            plan.policy = plan.policy.with_default(MERGE)
         return plan
 
     def _fill_paths(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
@@ -338,6 +345,11 @@ class Planner:
         self._graph.turns.keep()
         return plan
 
+    def _last_turn(self) -> GraphNode:
+        for node in self._numbered_before(1):
+            return node
+        raise Unknown("there is no turn before this", "`snapstore log` shows the turns.")
+
     def _turn(self, address: str) -> GraphNode:
         node = self._graph.node(resolve(self._graph, address))
         if node.turn is None:
@@ -386,14 +398,3 @@ class Planner:
 def _check_count(count: int | None) -> None:
     if count is not None and (not isinstance(count, int) or count < 1):
         raise Usage(f"{count!r} is not a number of turns", "Give a whole number of 1 or more.")
-
-
-def _too_few(verb: str, count: int, there: int) -> Unknown:
-    return Unknown(
-        f"there {'is' if there == 1 else 'are'} only {turns_text(there)} to {verb}",
-        f"`snapstore {verb} {there}` {verb}es them all."
-        if verb == "redo"
-        else f"`snapstore undo {there}` undoes them all.",
-        asked=count,
-        turns=there,
-    )

@@ -22,7 +22,8 @@ export function conflictList(dialog) {
     h(
       "p",
       { class: "muted" },
-      "These files changed after the turns wrote them. Nothing is written until each conflict is resolved.",
+      "These files changed after the turns. What merges cleanly is merged, and your version is saved first. For the " +
+        "others, choose what to keep.",
     ),
     dialog.conflicts.length > 1 && forAll(dialog),
     dialog.conflicts.map((item, number) => conflict(dialog, item, number)),
@@ -41,8 +42,10 @@ function forAll(dialog) {
 }
 
 function conflict(dialog, item, number) {
-  const chosen = dialog.choices.get(item.path);
-  const open = dialog.plan.conflicts.find((one) => one.path === item.path && !one.settled_by);
+  const now = dialog.plan.conflicts.find((one) => one.path === item.path);
+  const open = now && !now.settled_by ? now : null;
+  // A clean merge needs no choice: it is what the move does by itself.
+  const chosen = dialog.choices.get(item.path) ?? (now?.settled_by === "merge" ? "merge" : undefined);
   const failed = chosen && open?.why ? open.why : "";
   const offered = WAYS.filter(([way]) => way !== "markers" || failed === SAME_LINES || chosen === "markers");
   return h(

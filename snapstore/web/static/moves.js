@@ -48,11 +48,6 @@ async function proposed(request) {
     return dialog.parts();
   };
   const answer = openDialog(build, { kind: "ask move", stays: () => dialog.working });
-  if (plan.conflicts.length)
-    toast(`${filesText(plan.conflicts.length)} changed since. Nothing was written.`, {
-      kind: "bad",
-      hint: "Choose for each file, or cancel.",
-    });
   return (await answer) || null;
 }
 
