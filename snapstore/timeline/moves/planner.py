@@ -218,7 +218,7 @@ class Planner:
         """
         segments = fold(self._steps(plan.undone, plan.redone))
         known = across and self._options.scope == BOTH
-        if known and (back := Operations(self._store).way_back(plan.session, plan.start, target)):
+        if known and (back := Operations(self._store).way_back(plan.session, plan.start, target)) is not None:
             return fold(back)
         tree = self._tree(target)
         return ending_in(segments, lambda path: self._trees.file(tree, path)) if across else segments
