@@ -129,17 +129,18 @@ class Session(RecordingSession):
         """Plan to apply one turn of any branch or session again; adds a new node."""
         return self._plan("apply", options, address)
 
-    def plan_restore(self, address: str, paths: Iterable[str | bytes | os.PathLike[str]], **options: Any) -> Plan:
-        """Plan to restore files or folders to a node's state; adds a new node.
+    def plan_restore(
+        self, address: str | None, paths: Iterable[str | bytes | os.PathLike[str]], **options: Any
+    ) -> Plan:
+        """Plan to restore files or folders to a node's state, by default the last turn's; adds a new node.
 
         Relative paths start at the root.
         """
-        if isinstance(paths, str | bytes | os.PathLike):
-            paths = [paths]
-        found = [os.fsencode(path) for path in paths]
-        return self._plan(
-            "restore", options, address, [self.inside(path) if os.path.isabs(path) else path for path in found]
-        )
+        return self._plan("restore", options, address, self._inside_all(paths))
+
+    def plan_discard(self, paths: Iterable[str | bytes | os.PathLike[str]] = (), **options: Any) -> Plan:
+        """Plan to throw away what changed on disk since the last turn, in some files or folders or everywhere."""
+        return self._plan("discard", options, self._inside_all(paths))
 
     def plan_ops_undo(self, number: int | None = None, **options: Any) -> Plan:
         """Plan to undo the last operation, or operation `number` and all later ones.
@@ -166,6 +167,13 @@ class Session(RecordingSession):
     def move(self, plan: Plan) -> Moved:
         """Execute a plan, all or nothing; refuse a stale plan."""
         return Mover(self, plan).run()
+
+    def _inside_all(self, paths: Iterable[str | bytes | os.PathLike[str]]) -> list[bytes]:
+        """Return paths below the root; relative ones start there."""
+        if isinstance(paths, str | bytes | os.PathLike):
+            paths = [paths]
+        found = [os.fsencode(path) for path in paths]
+        return [self.inside(path) if os.path.isabs(path) else path for path in found]
 
     def _plan(self, verb: str, options: dict[str, Any], *arguments: Any) -> Plan:
         try:

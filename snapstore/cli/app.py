@@ -21,7 +21,7 @@ SECTIONS = {
     "Record": ("run", "turn", "import"),
     "Look": ("status", "log", "show", "diff", "tree", "tui", "ui", "undolist", "sessions"),
     "Move": (
-        *("undo", "redo", "goto", "earlier", "later", "revert", "apply", "restore", "fork"),
+        *("undo", "redo", "goto", "earlier", "later", "revert", "apply", "restore", "discard", "fork"),
         *("ops", "recover"),
     ),
     "Branches": ("branches", "branch", "switch", "compare", "checkpoint", "checkpoints"),

@@ -218,13 +218,20 @@ class MoveCommand(click.Command):
 class PathsCommand(MoveCommand):
     """A command whose last argument is the paths after `--`.
 
-    click does not say where `--` was.
+    click does not say where `--` was. With `paths_alone`, words without `--` are all paths.
     """
+
+    paths_alone = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
         rest = super().parse_args(ctx, args[:end])
-        *others, paths = [param.name for param in self.params if isinstance(param, click.Argument)]
+        arguments = [str(param.name) for param in self.params if isinstance(param, click.Argument)]
+        others, paths = arguments[:-1], arguments[-1]
+        if end == len(args) and self.paths_alone and not ctx.resilient_parsing:
+            words = [ctx.params[name] for name in others if ctx.params[name] is not None]
+            ctx.params.update({**dict.fromkeys(others), paths: (*words, *ctx.params[paths])})
+            return rest
         if ctx.resilient_parsing:  # completion: only paths can follow `--`
             for name in others if end < len(args) else ():
                 ctx.set_parameter_source(name, ParameterSource.COMMANDLINE)
@@ -234,6 +241,12 @@ class PathsCommand(MoveCommand):
             raise click.UsageError(f"Too many arguments ({words}): paths come after `--`.", ctx)
         ctx.params[paths] = tuple(args[end + 1 :])
         return rest
+
+
+class PathsAloneCommand(PathsCommand):
+    """A command whose words are paths, unless `--` separates the paths from other words."""
+
+    paths_alone = True
 
 
 class RawCommand(click.Command):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from snapstore.api import Session
-from snapstore.base.text import safe
+from snapstore.base.text import files_text, safe
 from snapstore.base.text import turns_text as turns_text
 from snapstore.errors import Usage
 from snapstore.timeline.history.operations import Operations
@@ -63,6 +63,8 @@ def headline(session: Session, plan: Plan) -> str:
     if plan.new_node is not None:
         verb, _, rest = plan.new_node.subject.partition(" ")  # Revert turn 3: …
         return f"{_PAST.get(verb, verb)} {safe(rest)}"
+    if plan.kind == "discard":
+        return f"Discarded what changed in {files_text(len(plan.changing))}"
     parts = [
         f"{verb} {len(turns)} turn(s)" for verb, turns in (("undone", plan.undone), ("redone", plan.redone)) if turns
     ]
@@ -77,6 +79,8 @@ def intent(session: Session, plan: Plan) -> str:
         return f"undo {_operations(session, plan)}"
     if plan.new_node is not None:
         return safe(plan.new_node.subject[:1].lower() + plan.new_node.subject[1:])
+    if plan.kind == "discard":
+        return f"discard what changed in {files_text(len(plan.changing))}"
     parts = [
         f"{verb} {turns_text(len(turns))}" for verb, turns in (("undo", plan.undone), ("redo", plan.redone)) if turns
     ]

@@ -115,7 +115,7 @@ def _print(context: Context, found: Status, now: float) -> None:
         out.line(f"{files_text(len(found.edits))} changed since:")
         for line in file_rows(out, found.edits, "  ", LISTED):
             out.line(line)
-        out.line("`snapstore diff` shows how.", DIM)
+        out.line("`snapstore diff` shows how. `snapstore discard` throws it away, after saving it.", DIM)
     else:
         out.line("Nothing changed since.")
         if found.tip.kind == "baseline":

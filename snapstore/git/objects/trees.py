@@ -76,6 +76,14 @@ class Trees:
 
     # No recursion below: a legal path may have two thousand folders.
 
+    def files_at(self, tree: bytes, path: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """Yield the file at a path, or every file below the path."""
+        entry = self.lookup(tree, path) if path else (FOLDER, tree)
+        if entry is not None and entry[0] == FOLDER:
+            yield from self.walk(entry[1], path + b"/" if path else b"")
+        elif entry is not None:
+            yield path, entry
+
     def walk(self, tree: bytes, prefix: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
         """Yield every file below a tree, in git's order."""
         levels = [(prefix, iter(self.read(tree).items()))]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from snapstore.base.text import listed
 from snapstore.errors import Corrupt, Unknown, Usage
-from snapstore.git.objects.ids import LINK, Entry
+from snapstore.git.objects.ids import LINK
 from snapstore.timeline.history.addresses import locate, resolve
 from snapstore.timeline.history.commit_cache import MANY
 from snapstore.timeline.history.graph import Graph, GraphNode
@@ -16,6 +17,7 @@ from snapstore.timeline.history.operations import UNDO, Operations
 from snapstore.timeline.history.turn_cache import ODD
 from snapstore.timeline.moves.caveats import caveats_of
 from snapstore.timeline.moves.conflicts import ConflictResolver
+from snapstore.timeline.moves.exact_plan import exact_steps
 from snapstore.timeline.moves.folder_state import private_modes
 from snapstore.timeline.moves.plan import (
     BOTH,
@@ -36,6 +38,7 @@ from snapstore.timeline.moves.plan import (
 from snapstore.timeline.record.session import RecordingSession
 
 EDITS = "edits"
+UNSEEN = "{} is kept: snapstore had not seen it before and cannot tell whether it existed."
 
 
 class Planner:
@@ -73,7 +76,9 @@ class Planner:
     def goto(self, address: str, kind: str = "goto") -> Plan:
         target, branch = self._own(address)
         if branch is None:
-            on_line = self._on_current_line(target)
+            oldest = self._graph.node(target).seq
+            line = takewhile(lambda node: node.seq >= oldest, self._graph.upwards(self._graph.tip))
+            on_line = any(node.oid == target for node in line)
             branch = self._graph.branch if on_line else self._graph.branch_of(target) or self._graph.branch
         turn = address.isdecimal() or ":" in address  # a turn: manual edits after the turn stay
         return self._travel(kind, target, branch, [address], extend=turn)
@@ -104,17 +109,18 @@ class Planner:
         self._fill_paths(plan, fold(self._steps([], [node.oid])))
         return self._add_notes(plan, [node.oid])
 
-    def restore(self, address: str, paths: Iterable[bytes]) -> Plan:
+    def restore(self, address: str | None, paths: Iterable[bytes]) -> Plan:
+        address = address or "@"
         source = resolve(self._graph, address)
         tree, own = self._shadow.commit(source).tree, self._tree(self._graph.cursor)
         segments: dict[bytes, list[Segment]] = {}
         for path in paths:
-            below = dict(self._files_at(own, path)), dict(self._files_at(tree, path))
+            below = dict(self._trees.files_at(own, path)), dict(self._trees.files_at(tree, path))
             names = sorted(below[0].keys() | below[1].keys())
             if not names:
-                raise Unknown(
-                    f"{path.decode('utf-8', 'replace')!r} is neither in {address} nor here", **path_json(path)
-                )
+                name, where = path.decode("utf-8", "replace"), "the last turn" if address == "@" else address
+                hint = f"For a turn: `snapstore restore {name} -- PATH`." if name.isdecimal() else ""
+                raise Unknown(f"{name!r} is neither in {where} nor here", hint, **path_json(path))
             segments |= {name: [(below[0].get(name), below[1].get(name))] for name in names}
         shown = listed([path.decode("utf-8", "replace") for path in segments], 3)
         turn = self._shadow.commit(source).number("Turn")
@@ -122,6 +128,21 @@ class Planner:
         plan = self._new_node("restore", f"Restore {shown} from {of}", source, address)
         self._fill_paths(plan, segments)
         return self._add_notes(plan, [])
+
+    def discard(self, paths: Iterable[bytes]) -> Plan:
+        """Plan to throw away what changed on disk since the cursor's node, at some paths or everywhere."""
+        self._refuse_elsewhere()
+        graph, chosen = self._graph, [path.rstrip(b"/") for path in paths]
+        plan = self._plan("discard", graph.cursor, graph.branch, [os.fsdecode(path) for path in chosen])
+        plan.exact = True
+        plan.source, steps, unknown = exact_steps(self._session, graph, graph.cursor, [])
+
+        def named(path: bytes) -> bool:
+            return not chosen or any(not top or path == top or path.startswith(top + b"/") for top in chosen)
+
+        plan.notes += [UNSEEN.format(os.fsdecode(path)) for path in sorted(unknown) if named(path)]
+        self._fill_paths(plan, fold(step for step in steps if named(step[0])))
+        return plan
 
     # Operations.
 
@@ -192,17 +213,12 @@ class Planner:
         if options.scope == FILES:
             plan.target, plan.branch, plan.turn = graph.cursor, graph.branch, plan.turn_before
         if options.exact:
-            from snapstore.timeline.moves.exact_plan import exact_steps
-
             plan.exact = True
             plan.source, steps, unknown = exact_steps(self._session, graph, target, [*left, *entered])
             # Only the turns' changes are known of these files, so at least those are undone.
             known = [step for step in self._steps(plan.undone, plan.redone) if step[0] in unknown]
             unknown -= {path for path, _, _ in known}
-            plan.notes += [
-                f"{os.fsdecode(path)} is kept: snapstore had not seen it before and cannot tell whether it existed."
-                for path in sorted(unknown)
-            ]
+            plan.notes += [UNSEEN.format(os.fsdecode(path)) for path in sorted(unknown)]
             self._fill_paths(plan, fold([*steps, *known]))
         elif options.scope != CONVERSATION:
             self._fill_paths(plan, self._along(plan, target, across=bool(left and entered)))
@@ -370,26 +386,6 @@ class Planner:
                 address=address,
             )
         return oid, branch
-
-    def _on_current_line(self, oid: bytes) -> bool:
-        seq = self._graph.node(oid).seq
-        for node in self._graph.upwards(self._graph.tip):
-            if node.oid == oid:
-                return True
-            if node.seq < seq:
-                return False
-        return False
-
-    def _files_at(self, tree: bytes, path: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield the file at a path, or every file below the path."""
-        if not path:
-            yield from self._trees.walk(tree)
-            return
-        entry = self._trees.lookup(tree, path)
-        if entry is not None and entry[0] == b"40000":
-            yield from self._trees.walk(entry[1], path + b"/")
-        elif entry is not None:
-            yield path, entry
 
     def _tree(self, oid: bytes) -> bytes:
         return self._graph.node(oid).tree
