@@ -237,8 +237,8 @@ class PathsCommand(MoveCommand):
                 ctx.set_parameter_source(name, ParameterSource.COMMANDLINE)
             return rest
         if ctx.params[paths]:
-            words = " ".join(ctx.params[paths])
-            raise click.UsageError(f"Too many arguments ({words}): paths come after `--`.", ctx)
+            extra = " ".join(ctx.params[paths])
+            raise click.UsageError(f"Too many arguments ({extra}): paths come after `--`.", ctx)
         ctx.params[paths] = tuple(args[end + 1 :])
         return rest
 
