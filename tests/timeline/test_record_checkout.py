@@ -274,7 +274,7 @@ def test_a_commit_in_a_turn_is_noted_G_29(checkout: Path) -> None:
         assert moved["branches"] == {"main": [old, new]}
         assert moved["index"] is True
         assert "head" not in moved
-        said = "In turn 1 your own git repository moved (HEAD, the index, branches); that is not undone."
+        said = "Your own git repository changed in turn 1 (HEAD, the index, branches); that is not undone."
         assert store.session("s").plan_undo().notes == [said]
 
 

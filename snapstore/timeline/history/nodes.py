@@ -343,7 +343,7 @@ def held_refs(shadow: Shadow, session: str) -> dict[str, bytes]:
 
 
 def git_parts(node: Node) -> str:
-    """Name what moved in the user's repository: `HEAD, the index, branches`."""
+    """Name what changed in the user's repository: `HEAD, the index, branches`."""
     moved = node.record.get("user_git")
     names = {"head": "HEAD", "head_commit": "HEAD", "index": "the index", "branches_digest": "branches"}
     parts = [names.get(str(key), str(key)) for key in moved] if isinstance(moved, dict) else []

@@ -352,7 +352,7 @@ class Planner:
             if prompted:
                 plan.messages_removed += 1 + len(node.record.get("replies", []))
             if moved := git_parts(node):
-                plan.notes.append(f"In {name} your own git repository moved ({moved}); that is not undone.")
+                plan.notes.append(f"Your own git repository changed in {name} ({moved}); that is not undone.")
             plan.notes += caveats_of(node, changing, mentioned)
         if first is not None:
             plan.prompt = read_node(self._shadow, first, files=False).prompt
