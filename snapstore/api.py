@@ -15,6 +15,7 @@ from typing import Any, Self
 from snapstore.store import locations
 from snapstore.store.handle import DEFAULT_SESSION, Progress, Say, StoreHandle, failed
 from snapstore.store.state import check_name
+from snapstore.timeline.history.agent_sessions import addressed
 from snapstore.timeline.history.snapshots import TurnSnapshot, read_snapshots
 from snapstore.timeline.maintenance import auto
 from snapstore.timeline.moves.execute import Mover
@@ -22,6 +23,7 @@ from snapstore.timeline.moves.hunks import Hunk, hunks_of, keep_only
 from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import MoveOptions, Plan, Policy
 from snapstore.timeline.moves.planner import Planner
+from snapstore.timeline.record.conversation import resume_options
 from snapstore.timeline.record.create_store import create_store
 from snapstore.timeline.record.session import RecordingSession, Turn
 
@@ -60,8 +62,15 @@ class Store(StoreHandle):
         return super().open(path, recover=recover, home=home, say=say, progress=progress, clock=clock)
 
     def session(self, name: str | None = None) -> Session:
-        """Return the named session, or the session that was last active here."""
-        return Session(self, check_name(name) if name is not None else self.active_session())
+        """Return the named session, or the session that was last active here.
+
+        The id of an agent session, or its first 8 characters or more, opens the session that it belongs to, seen from
+        its own line: its turns, its undo and its state, whichever line is current.
+        """
+        if name is None:
+            return Session(self, self.active_session())
+        known = addressed(self, check_name(name))
+        return Session(self, known.session, known.id) if known is not None else Session(self, name)
 
     def follow_up(self, what: str) -> None:
         from snapstore.timeline.forget.forget import follow_up  # large, and only an interrupted forget needs it
@@ -77,8 +86,8 @@ class Session(RecordingSession):
 
     store: Store
 
-    def __init__(self, store: Store, name: str) -> None:
-        super().__init__(store, name)
+    def __init__(self, store: Store, name: str, speaks_for: str = "") -> None:
+        super().__init__(store, name, speaks_for)
 
     # Snapshots: states that the session can go back to.
 
@@ -90,6 +99,14 @@ class Session(RecordingSession):
         """Return the snapshot `turns` turns back, or None if there are fewer turns."""
         found = self.snapshots()
         return found[-(turns + 1)] if 0 <= turns < len(found) else None
+
+    def resume_options(self) -> dict[str, str | bool | None]:
+        """Return how an agent's SDK has to resume the conversation, without what is undone (S4-03, S4-04).
+
+        `resume` is the agent session, or None for a new conversation. `forkSession` says that the conversation holds
+        undone turns, and `resumeSessionAt` is the last message to keep.
+        """
+        return resume_options(self)
 
     # Moves: make a plan, then execute the plan. Every surface uses these two steps.
 

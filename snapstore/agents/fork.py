@@ -15,6 +15,7 @@ from snapstore.errors import Busy, SnapstoreError, Unknown
 from snapstore.store.conversations import AgentSession, Conversations
 from snapstore.timeline.history import raw_lines
 from snapstore.timeline.history.graph import Graph, last_turn
+from snapstore.timeline.record.conversation import on_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from snapstore.api import Session
     from snapstore.store.conversations import ConversationState
     from snapstore.timeline.history.graph import GraphNode
+    from snapstore.timeline.moves.moved import Moved
 
 
 class ForkResult:
@@ -118,18 +120,19 @@ class ConversationFork:
         self._write(state, {})
 
     def _at_turn(self, forked: ForkResult, state: ConversationState, last: GraphNode) -> None:
-        forked.parent = self._agent_session(last) or state.id
-        prepared = self._unused_fork(last) if self._title is None else None
+        forked.parent = self._session.speaks_for or self._agent_session(last) or state.id
+        prepared = self._unused_fork(state, forked.parent, last) if self._title is None else None
         if prepared is None:
             prepared = self._make_fork(forked, state, last)
         forked.known, forked.path = prepared, prepared.transcript
         forked.command = capability(state.agent).resume.format(prepared.id).split()
 
-    def _unused_fork(self, last: GraphNode) -> AgentSession | None:
+    def _unused_fork(self, state: ConversationState, parent: str, last: GraphNode) -> AgentSession | None:
         """Return an unused fork of this turn, if there is one, instead of making another."""
+        used = {state.id, *state.left}
         for known in self._conversations.agent_sessions():
-            mine = known.session == self._session.name and known.fork_commit == last.oid.hex()
-            unused = known.alias is not None and known.process is None
+            mine = known.parent == parent and known.fork_commit == last.oid.hex()
+            unused = known.alias is not None and known.process is None and known.id not in used
             if mine and unused and os.path.isfile(known.transcript):
                 return known
         return None
@@ -140,13 +143,41 @@ class ConversationFork:
         known = self._new(state, last, str(uuid.uuid4()))
         known.parent = forked.parent
         known.alias = rewind_alias(forked.parent, known.created, self._aliases())
-        known.transcript, known.title = self._from_transcript(forked, known, last) or self._from_records(known, last)
+        known.transcript, known.title = self._written(forked, state, known, last)
         try:
             self._write(state, self._conversations.agent_session_file(known))
         except BaseException:
             os.unlink(known.transcript)  # our own file, written just now; nothing refers to it yet
             raise
         return known
+
+    def _written(
+        self, forked: ForkResult, state: ConversationState, known: AgentSession, last: GraphNode
+    ) -> tuple[str, str]:
+        """Write the fork's transcript; return its path and title.
+
+        A conversation that went on after an undo holds the undone turns in its middle. What was recorded of each turn
+        does not (M-04).
+        """
+        strays = state.strays.get(forked.parent, [])
+        if any(not on_line(self._graph, last.oid, end) for end in strays):
+            try:
+                found = self._from_records(known, last)
+            except Unknown:
+                forked.notices.append("The fork holds undone turns: nothing was recorded of the others.")
+            else:
+                forked.notices.append("The conversation holds undone turns; the fork is made without them.")
+                return found
+        return self._from_transcript(forked, known, last) or self._from_records(known, last)
+
+    def _own_title(self, title: str) -> str:
+        """Return a title that no other conversation of the store has: sibling forks are told apart by it."""
+        from snapstore.transcripts.fork.fork import branch_title
+
+        taken = {known.title for known in self._conversations.agent_sessions()}
+        while title in taken:
+            title = branch_title(title)
+        return title
 
     def _from_transcript(self, forked: ForkResult, known: AgentSession, last: GraphNode) -> tuple[str, str] | None:
         """Write a fork of the agent's own transcript; return its path and title.
@@ -164,6 +195,9 @@ class ConversationFork:
             return None
         try:
             fork = fork_conversation(source, up_to=up_to, new_id=known.id, title=self._title)
+            own = self._title or self._own_title(fork.title)
+            if own != fork.title:
+                fork = fork_conversation(source, up_to=up_to, new_id=known.id, title=own)
         except Unknown:
             forked.notices.append("The transcript no longer has that turn: the fork is made from what was recorded.")
             return None
@@ -181,7 +215,7 @@ class ConversationFork:
 
         folder = claude_folder(os.fsdecode(self._store.root))
         turns = [node for node in self._graph.upwards(last.oid) if node.kind == "turn"][::-1]
-        title = self._title or branch_title(turns[0].subject[:80])
+        title = self._title or self._own_title(branch_title(turns[0].subject[:80]))
         lines = fork_lines(self._recorded(turns), new_id=known.id, title=title, parent=known.parent)
         return write_fork(folder, known.id, lines), title
 
@@ -240,41 +274,35 @@ class ConversationFork:
         return {known.alias for known in self._conversations.agent_sessions() if known.alias}
 
 
-def next_steps(session: Session) -> tuple[list[str], bool, str]:
+def next_steps(session: Session, moved: Moved) -> tuple[list[str], bool, str]:
     """Return notices, whether a fork is possible, and a resume command, after a move.
 
-    The notices tell the user about the agent's conversation. The resume command is not empty if one of the agent's
-    sessions ended exactly at the cursor; no fork is needed then (S1-22, S4-27).
+    The notices tell the user about the agent's conversation. The resume command is not empty if the move led to where
+    another agent session left off; no fork is needed then (S1-22, S4-27, M-03).
     """
     conversations = Conversations(session.store)
     try:
         state = conversations.state(session.name)
         known = conversations.agent_session(state.id) if state is not None else None
+        running = _is_running(conversations, state, moved)
     except SnapstoreError:  # the move is done; `fork` reports a damaged conversation document
         return [], False, ""
-    if state is None or (state.materialized and not state.pending_fork):
+    if state is None:
         return [], False, ""
     able = capability(state.agent)
+    told = [f"{able.name} is still running and remembers what was undone: leave it first."] if running else []  # G-06
+    if state.materialized and not state.pending_fork:
+        resume = able.resume.format(state.id) if moved.taken_up and known is not None else ""
+        return told if resume else [], False, resume
     if able.forks == NONE:
         return [able.notice], False, ""  # G-13
-    running = known is not None and conversations.is_running(known)
-    warning = f"{able.name} is still running and remembers what was undone: leave it first."  # G-06
-    resumable = _session_ending_here(session, conversations, state)
-    return [warning] if running else [], True, able.resume.format(resumable) if resumable else ""
+    return told, True, ""
 
 
-def _session_ending_here(session: Session, conversations: Conversations, state: ConversationState) -> str:
-    """Return an earlier agent session that ends exactly at the cursor, or "".
-
-    Such a session knows every turn up to the cursor and none after it. The session that was used last is not
-    considered.
-    """
-    if not state.left:
-        return ""
-    graph = Graph(session.store, session.name)
-    last = last_turn(graph, graph.cursor)
-    for id, at in state.left.items():
-        known = conversations.agent_session(id) if last is not None and at == last.oid.hex() else None
-        if known is not None and known.agent == state.agent and os.path.isfile(known.transcript):
-            return id
-    return ""
+def _is_running(conversations: Conversations, state: ConversationState | None, moved: Moved) -> bool:
+    """Return whether an agent runs that remembers turns which the move undid."""
+    ids = [state.id] if state is not None and not moved.taken_up else []
+    if state is not None and moved.taken_up:
+        ids = list(state.left)[-1:]  # the one that was current before
+    found = [conversations.agent_session(id) for id in ids]
+    return any(known is not None and conversations.is_running(known) for known in found)

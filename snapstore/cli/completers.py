@@ -21,6 +21,7 @@ from snapstore.base.text import first_line, safe
 from snapstore.cli.context import CommonOptions
 from snapstore.share.remotes import Remotes
 from snapstore.store.settings import SETTINGS
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import Operations
 from snapstore.transcripts.readers.read import AGENTS
@@ -92,4 +93,4 @@ def _store(ctx: click.Context) -> Iterator[Store]:
 def _graph(ctx: click.Context) -> Iterator[Graph]:
     with _store(ctx) as store:
         session = ctx.ensure_object(CommonOptions).session or os.environ.get("SNAPSTORE_SESSION")
-        yield Graph(store, session or store.active_session())
+        yield view(store.session(session))

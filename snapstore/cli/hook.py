@@ -32,12 +32,14 @@ def run_hook(words: Sequence[str]) -> int:
     agent = words[0] if words else ""
     told: list[str] = []
     try:
-        told = [_handled(event) for event in _events(agent)]
+        for event in _events(agent):
+            said = _handled(event)
+            told += [said] if event.agent == agent else []  # another agent may run the hooks of this one
     except (Exception, KeyboardInterrupt) as error:  # the agent must go on: the log and `status` show the error
         _note(agent, error)
         if "--debug" in words:
             raise
-    _say(_answer(agent, "\n".join(filter(None, told)) if "--tell" in words else ""))
+    _say(_answer(agent, "\n".join(filter(None, told))))
     return 0
 
 
@@ -54,13 +56,15 @@ def _say(answer: str) -> None:
 
 
 def _answer(agent: str, told: str) -> str:
-    if not told:
-        try:
-            known = find(agent)
-        except Exception:  # its module cannot be loaded, which is in the log already
-            return ""
-        return known.answer if known is not None else ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": told}})
+    try:
+        known = find(agent)
+    except Exception:  # its module cannot be loaded, which is in the log already
+        return ""
+    if known is None:
+        return ""
+    if not told or not known.hooks.tells_at:
+        return known.answer
+    return json.dumps({"hookSpecificOutput": {"hookEventName": known.hooks.tells_at, "additionalContext": told}})
 
 
 def _events(agent: str) -> Iterator[Event]:

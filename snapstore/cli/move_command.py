@@ -194,7 +194,7 @@ def changing(plan: Plan) -> str:
 
 def move_sentence(plan: Plan) -> str:
     """Return the sentence about the turns and files that a plan affects."""
-    turns = (("undo", plan.undone), ("redo", plan.redone))
+    turns = (("undo", plan.turns_undone), ("redo", plan.turns_redone))
     parts = [f"{verb} {turns_text(len(found))}" for verb, found in turns if found]
     if plan.changing:
         parts.append(f"change {files_text(len(plan.changing))}")

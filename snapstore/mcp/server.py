@@ -236,8 +236,8 @@ class Tools:
 def _session(store: Store, name: str | None) -> Session:
     """Return the named session, or the calling agent's, or the last active one."""
     asking = os.environ.get("CLAUDE_CODE_SESSION_ID")
-    if name is None and asking:
-        name = Conversations(store).session_of(asking)
+    if name is None and asking and Conversations(store).session_of(asking) is not None:
+        name = asking
     return store.session(name)
 
 

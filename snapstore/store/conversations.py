@@ -1,8 +1,8 @@
 """What a session knows about its agent's conversation: its id, its last turn, and whether it must be forked.
 
 An agent's conversation only grows; nothing can be removed from it. So an undo leaves the conversation unchanged and
-notes that a fork is pending (S4): the next prompt belongs in a new conversation that ends at the session's cursor. Each
-note is used once. Undoing the very first prompt needs no fork, because the next conversation starts empty.
+notes that a fork is pending (S4): the next prompt belongs in a new conversation that ends at the session's cursor. Only
+a fork uses the note up. Undoing the very first prompt needs no fork, because the next conversation starts empty.
 
 Nothing is stored here that can be read from the tree of turns, such as which turns are undone (those after the cursor)
 or which turns an agent session holds (their records say).
@@ -34,6 +34,7 @@ class ConversationState:
         "pending_fork",
         "session",
         "stopped_prompt",
+        "strays",
     )
 
     def __init__(
@@ -49,6 +50,7 @@ class ConversationState:
         ended_prompt: str = "",
         stopped_prompt: str = "",
         left: dict[str, str] | None = None,
+        strays: dict[str, list[str]] | None = None,
     ) -> None:
         self.session = session
         self.agent = agent
@@ -60,6 +62,8 @@ class ConversationState:
         self.ended_prompt = ended_prompt  # the prompt of the last turn that ended
         self.stopped_prompt = stopped_prompt  # a prompt whose answer was reported before the prompt itself
         self.left = left or {}  # other agent sessions used here, each with the last turn that it knows of
+        # Per agent session, the ends of undone turns that it still remembers although its conversation went on.
+        self.strays = strays or {}
 
     def switch_to(self, known: AgentSession) -> bool:
         """Switch to the agent session in use (S4-09); return whether that is another one.
@@ -74,22 +78,9 @@ class ConversationState:
         self.ended_prompt = self.stopped_prompt = ""
         return True
 
-    def prompted(self) -> None:
-        """Note a new prompt, after which no fork is pending any more (S4-08)."""
-        self.materialized, self.pending_fork, self.awaiting = True, False, None
-
     def answered(self, commit: bytes, prompt_id: str) -> None:
         """Note that a turn ended with this commit."""
         self.at, self.ended_prompt = commit.hex(), prompt_id
-
-    def moved_to(self, last: bytes | None) -> None:
-        """Note that a move made commit `last` the session's last turn, None for no turn.
-
-        A fork is pending if the agent session's last turn is another one (S4-05, S4-06).
-        """
-        self.materialized = last is not None
-        self.pending_fork = last is not None and last.hex() != self.at
-        self.awaiting = None
 
 
 class AgentSession:
@@ -161,10 +152,14 @@ class Conversations:
         known = self.agent_session(id)
         return known.session if known is not None else None
 
+    def ids(self) -> list[str]:
+        """Return the ids of all agent sessions ever seen in this store."""
+        return [name[:-5] for name in _names(f"{self._store.state}/agents")]
+
     def agent_sessions(self) -> Iterator[AgentSession]:
         """Yield all agent sessions ever seen in this store."""
-        for name in _names(f"{self._store.state}/agents"):
-            found = self.agent_session(name[:-5])
+        for id in self.ids():
+            found = self.agent_session(id)
             if found is not None:
                 yield found
 

@@ -341,13 +341,15 @@ class StoreHandle:
 class SessionHandle:
     """A session by name: one conversation with an agent, or one person at a shell.
 
-    Each session owns one tree of turns.
+    Each session owns one tree of turns. `speaks_for` is the agent session by whose id it was opened, if it was: then it
+    is seen from that agent session's line (`timeline.history.agent_sessions.view`).
     """
 
-    def __init__(self, store: StoreHandle, name: str) -> None:
+    def __init__(self, store: StoreHandle, name: str, speaks_for: str = "") -> None:
         store.documents.refuse_other_spelling(name)
         self.store = store
         self.name = name
+        self.speaks_for = speaks_for
 
 
 def failed(error: OSError) -> SnapstoreError:

@@ -212,6 +212,13 @@ SETTINGS = (
         True,
         "Whether a move merges files that you edited since, where the edits and the move concern different lines.",
     ),
+    Setting(
+        "tell_agents",
+        flag,
+        spell_flag,
+        True,
+        "Whether an agent is told, with its next prompt, that turns it remembers were undone.",
+    ),
     Setting("auto_push", flag, spell_flag, False, "Whether every turn is pushed in the background once it ends."),
     Setting(
         "machine_name",

@@ -43,6 +43,7 @@ class Header:
     gc_grace: int
     save_every: int
     auto_merge: bool
+    tell_agents: bool
     auto_push: bool
     machine_name: str
     daemon: bool

@@ -13,6 +13,7 @@ from snapstore.store.disk_usage import folder_size
 from snapstore.store.state import OpenTurn
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import FileChange, Node
+from snapstore.timeline.record.conversation import seen_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def _conversation(history: History) -> ConversationStatus | None:
     store, graph = history.store, history.graph
     conversations = Conversations(store)
     try:
-        state = conversations.state(graph.session)
+        state = seen_from(store, graph.session, history.session.speaks_for)
         known = conversations.agent_session(state.id) if state is not None else None
     except Corrupt:  # turns and files do not depend on this document, and the hooks have logged the damage
         return None

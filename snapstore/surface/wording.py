@@ -45,10 +45,10 @@ NOT_SAVABLE = "saved first"  # part of the reason why a conflict cannot be resol
 def needs_confirmation(plan: Plan) -> bool:
     """Return whether to show the plan to a person before the move (C13).
 
-    That is so if more than one turn is undone or redone, a file is removed, a conflict is resolved other than by a
-    clean merge, or the move is exact.
+    That is so if more than one turn is undone or redone, a line is left for another, a file is removed, a conflict is
+    resolved other than by a clean merge, or the move is exact.
     """
-    turns = len(plan.undone) + len(plan.redone)
+    turns = len(plan.undone) + len(plan.redone) + (plan.on_line is not None)
     settled = any(path.settled not in ("", MERGE) for path in plan.paths)
     return turns > 1 or bool(plan.of(REMOVE)) or settled or plan.exact
 
@@ -66,7 +66,9 @@ def headline(session: Session, plan: Plan) -> str:
     if plan.kind == "discard":
         return f"Discarded what changed in {files_text(len(plan.changing))}"
     parts = [
-        f"{verb} {len(turns)} turn(s)" for verb, turns in (("undone", plan.undone), ("redone", plan.redone)) if turns
+        f"{verb} {len(turns)} turn(s)"
+        for verb, turns in (("undone", plan.turns_undone), ("redone", plan.turns_redone))
+        if turns
     ]
     idle = "restored the whole tree" if plan.exact else "moved, no turn undone or redone"
     text = (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
@@ -82,7 +84,9 @@ def intent(session: Session, plan: Plan) -> str:
     if plan.kind == "discard":
         return f"discard what changed in {files_text(len(plan.changing))}"
     parts = [
-        f"{verb} {turns_text(len(turns))}" for verb, turns in (("undo", plan.undone), ("redo", plan.redone)) if turns
+        f"{verb} {turns_text(len(turns))}"
+        for verb, turns in (("undo", plan.turns_undone), ("redo", plan.turns_redone))
+        if turns
     ]
     idle = "restore the whole tree" if plan.exact else "move, without undoing or redoing a turn"
     return (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")

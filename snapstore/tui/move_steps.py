@@ -153,9 +153,9 @@ def _next_step(session: Session, moved: Moved) -> list[str]:
 
     The agent still remembers the undone turns.
     """
-    notices, forks, resume = next_steps(session)
+    notices, forks, resume = next_steps(session, moved)
     told = [safe(notice) for notice in notices]
-    if forks and (moved.pending_fork or moved.plan.undone):
+    if resume or (forks and (moved.pending_fork or moved.plan.undone)):
         told.append(f"`{resume or 'snapstore fork'}` continues with the agent from here")
     return told
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from snapstore.api import Store
 from snapstore.surface.tree_layout import Row, folded, lanes, listed, onward
 from snapstore.surface.tree_rows import CURRENT, NEWEST, NEXT
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.graph import Graph, GraphNode
 from snapstore.tui.search_index import Words
 
@@ -25,7 +26,7 @@ class Snapshot:
     """
 
     def __init__(self, store: Store, session: str | None = None, *, archived: bool = False) -> None:
-        self._read(Graph(store, store.session(session).name), archived)
+        self._read(view(store.session(session)), archived)
 
     @classmethod
     def now(cls, store: Store, before: Snapshot, *, archived: bool) -> Snapshot:

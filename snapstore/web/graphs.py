@@ -12,6 +12,7 @@ from __future__ import annotations
 from threading import Lock
 
 from snapstore.api import Session
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.graph import Graph
 
 _MOST = 4
@@ -23,7 +24,7 @@ class Graphs:
         self._one = Lock()
 
     def of(self, session: Session) -> Graph:
-        """Return the session's current tree, with every node read.
+        """Return the session's current tree, with every node read, seen from the line it was opened for.
 
         The tree serves nodes, lines and names, but no addresses.
         """
@@ -32,7 +33,7 @@ class Graphs:
         with self._one:
             known = self._known.get(session.name)
         if known is not None and known[0] == moment:
-            return known[1]
+            return view(session, known[1])
         found.by_seq()
         found.branch_of(found.cursor)
         found.undone()
@@ -41,4 +42,4 @@ class Graphs:
             self._known[session.name] = (moment, found)
             if len(self._known) > _MOST:
                 del self._known[next(iter(self._known))]
-        return found
+        return view(session, found)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from snapstore.api import Session, Store
 from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
-from snapstore.store.conversations import Conversations
 from snapstore.surface.move_request import get_ready
 from snapstore.surface.records.base import Record, document
 from snapstore.timeline.history.agent_sessions import TurnRecords
@@ -79,13 +78,11 @@ class Project:
 
 
 def named(store: Store, name: str) -> Session:
+    """Open a session by its name, or by the id of one of its agent sessions, as seen from that one's line."""
     session = store.session(name)
-    if name not in store.sessions():
-        owner = Conversations(store).session_of(name)
-        if owner is None:
-            known = ", ".join(store.sessions()[:10]) or "none"
-            raise Unknown(f"there is no session {name!r} in this store", f"Sessions here: {known}.", session=name)
-        session = store.session(owner)
+    if session.name == name and name not in store.sessions():
+        known = ", ".join(store.sessions()[:10]) or "none"
+        raise Unknown(f"there is no session {name!r} in this store", f"Sessions here: {known}.", session=name)
     return session
 
 

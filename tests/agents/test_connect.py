@@ -85,8 +85,8 @@ def value_of(path: Path) -> Any:
     return root.value
 
 
-def ours(agent: str, scope: str, *, tell: bool = False) -> str:
-    return installation(agent).command(scope, PROGRAM_WORDS, tell=tell)
+def ours(agent: str, scope: str) -> str:
+    return installation(agent).command(scope, PROGRAM_WORDS)
 
 
 def commands(document: Any) -> list[str]:
@@ -378,11 +378,10 @@ def test_another_wish_replaces_the_first_and_the_backup_stays_the_first(here: En
     before = everything(here)
     connect(here, "claude", "user", PROGRAM_WORDS)
     plain = path.read_bytes()
-    connect(here, "claude", "user", ["/opt/snapstore"], tell=True)
-    assert set(commands(value_of(path))) == {"/opt/snapstore hook claude --tell"}
+    connect(here, "claude", "user", ["/opt/snapstore"])
+    assert set(commands(value_of(path))) == {"/opt/snapstore hook claude"}
     connect(here, "claude", "user", PROGRAM_WORDS)
     assert path.read_bytes() == plain
-    connect(here, "claude", "user", PROGRAM_WORDS, tell=True)
     disconnect(here, "claude", SCOPES)
     assert everything(here) == before
 
@@ -764,18 +763,18 @@ def test_a_dry_run_prints_the_difference_and_writes_nothing(root: Path, here: En
 
 def test_json_says_what_was_changed_where(root: Path, here: Environment) -> None:
     path = put(place(here, "claude", "project"), "{}")
-    document = snap_json(root, "connect", "claude", "--project", "--tell", "--json")
+    document = snap_json(root, "connect", "claude", "--project", "--json")
     assert_record(ConnectRecord, document)
     backup = f"{path}.snapstore-backup"
     assert document["files"] == [{"path": str(path), "change": "M", "backup": backup}]
-    assert document["command"] == ours("claude", "project", tell=True)
-    document = snap_json(root, "connect", "claude", "--project", "--tell", "--json")
+    assert document["command"] == ours("claude", "project")
+    document = snap_json(root, "connect", "claude", "--project", "--json")
     assert (document["changed"], document["files"]) == (False, [])
     assert snap_json(root, "disconnect", "claude", "--json")["files"][0]["change"] == "M"
 
 
 def test_the_list_shows_where_each_agent_is_connected_and_when_it_called(root: Path, here: Environment) -> None:
-    snap(root, "connect", "claude", "--tell")
+    snap(root, "connect", "claude")
     snap(root, "connect", "claude", "--project")
     snap(root, "connect", "gemini")
     outdated = place(here, "gemini", "user")
@@ -790,7 +789,7 @@ def test_the_list_shows_where_each_agent_is_connected_and_when_it_called(root: P
     assert rows["claude"]["fired_at"] == "2023-11-14T22:13:20.250Z"
     assert [(row["scope"], row["tells"], row["outdated"]) for row in rows["claude"]["places"]] == [
         ("user", True, False),
-        ("project", False, False),
+        ("project", True, False),
     ]
     assert [row["outdated"] for row in rows["gemini"]["places"]] == [True]
     assert (rows["cursor"]["connected"], "line 1" in rows["cursor"]["places"][0]["problem"]) == (False, True)
@@ -862,7 +861,6 @@ def test_wishes_that_make_no_sense(root: Path) -> None:
         (["disconnect", "claude", "--user", "--project"], "exclude each other"),
         (["connect", "claude", "--plugin", "x", "--user"], "exclude each other"),
         (["connect", "codex", "--plugin", "x"], "for claude only"),
-        (["connect", "gemini", "--tell"], "cannot pass messages to it"),
     ):
         error = snap_json(root, *arguments, "--json", status=2)
         assert said in error["message"], (arguments, error)

@@ -385,21 +385,20 @@ def test_files_come_back_without_any_help_of_the_agent(agent: Talking, root: Pat
 
 
 def test_back_on_the_old_line_its_own_session_is_resumed(agent: Talking, root: Path, home: Path) -> None:
-    """S1-22, S4-27: one switch leads to the other line and says which session of the agent's left off there; going to
-    and fro makes no new ones."""
+    """M-03, S1-22, S4-27: one switch leads to the other line, where the session that left off is current again; no fork
+    is advised, and going to and fro makes no new ones."""
     forked = json.loads(snapstore(root, "fork", "2", "--json"))["fork"]
     again = Talking(root, home, forked["id"])
     again.start("resume")
     again.whole_turn("Another way", [("other.txt", "o\n")])
     assert f"Continue with the agent from here: `claude --resume {ID}`" in snapstore(root, "switch", "main", "-y")
     assert (root / "f3.txt").exists()
-    said = snapstore(root, "switch", "main-2", "-y")
-    assert "Continue with" not in said  # spoken with last, and there already
-    snapstore(root, "switch", "main", "-y")
-    agent.start("resume")
     with Store.open(root) as store:
         found = talk(store, agent.session)
         assert (found["id"], found["pending_fork"]) == (ID, False)
+    assert f"`claude --resume {forked['id']}`" in snapstore(root, "switch", "main-2", "-y")
+    snapstore(root, "switch", "main", "-y")
+    agent.start("resume")
     assert f"Continue with the agent from here: `claude --resume {forked['id']}`" in snapstore(root, "switch", "main-2")
     assert "Continue with the agent from here: `snapstore fork`" in snapstore(root, "undo")  # nobody left off here
     Path(forked["path"]).unlink()
@@ -453,14 +452,32 @@ def test_the_first_prompt_undone_starts_afresh(agent: Talking, root: Path, home:
         assert [node["trailers"].get("Turn") for node in line(store, agent.session)] == [None, "1"]
 
 
-def test_the_live_agent_may_simply_go_on(agent: Talking, root: Path) -> None:
-    """S4-08: a prompt in the same session uses the note up, without a fork."""
+def test_the_live_agent_may_simply_go_on(agent: Talking, root: Path, home: Path) -> None:
+    """M-04, S4-08, S4-17: a prompt in the same session leaves the undone turns behind, and the agent still remembers
+    them: `status` says so until a fork is made, which is without them."""
     with Store.open(root) as store:
         undo(store.session(agent.session))
     agent.whole_turn("Go on", [("h.txt", "1\n")])
+    agent.whole_turn("And on", [("i.txt", "1\n")])
     with Store.open(root) as store:
         found = talk(store, agent.session)
-        assert (found["id"], found["pending_fork"], found["revert"]) == (ID, False, None)
+        assert (found["id"], found["pending_fork"], found["revert"]) == (ID, True, None)
+    assert "holds undone turns" in snapstore(root, "status")
+    forked = json.loads(snapstore(root, "fork", "--json"))["fork"]
+    assert "without them" in forked["notices"][0]
+    kept = read_conversation(forked["path"], "claude")
+    assert [turn.prompt for turn in kept.turns] == ["Prompt 1", "Prompt 2", "Go on", "And on"]
+    with Store.open(root) as store:
+        session = store.session(agent.session)
+        assert talk(store, agent.session)["pending_fork"] is True, "nobody went on in the fork yet"
+        session.move(session.plan_switch("main"))
+        assert talk(store, agent.session)["pending_fork"] is True, "here the other turns are undone"
+    again = Talking(root, home, forked["id"])
+    again.start("resume")
+    with Store.open(root) as store:
+        session = store.session(agent.session)
+        session.move(session.plan_switch("main-2"))
+        assert (talk(store, agent.session)["id"], talk(store, agent.session)["pending_fork"]) == (forked["id"], False)
 
 
 def test_a_fork_that_the_agent_makes_itself_is_captured(agent: Talking, root: Path, home: Path) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from agents import AGENTS, ID, OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, Opencode, hook, plant_fork
+from agents import AGENTS, ID, OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, Gemini, Opencode, hook, plant_fork
 from commands import snap
 from helpers import assert_whole, kinds, line, on_disk, record, touched
 
@@ -500,22 +500,42 @@ def test_a_prompt_with_anything_in_it(root: Path) -> None:
         assert_whole(store)
 
 
-def test_a_live_agent_is_told_after_an_undo_where_that_is_wanted(root: Path) -> None:
-    """G-06: once, with the next prompt, and only with --tell; an agent that is not told hears nothing."""
-    agent = Claude(root)
-    agent.whole_turn("One", [("a.txt", "1\n")])
-    agent.whole_turn("Two", [("a.txt", "2\n")])
+@pytest.mark.parametrize(
+    ("kind", "event"), [(Claude, "UserPromptSubmit"), (Codex, "UserPromptSubmit"), (Gemini, "BeforeAgent")]
+)
+def test_a_live_agent_is_told_after_an_undo(kind: type[Agent], event: str, root: Path) -> None:
+    """M-04, G-06: one sentence with the next prompt, once; not after a redo, and not where that is switched off."""
+    agent = kind(root)
+    for number in (1, 2, 3):
+        agent.whole_turn(f"Prompt {number}", [("a.txt", f"{number}\n")])
+    payload = {"session_id": agent.id, "cwd": str(root), "hook_event_name": event, "prompt": "Next"}
+
+    def told(prompt: str) -> str:
+        said = hook(kind.name, {**payload, "prompt": prompt, "prompt_id": prompt, "turn_id": prompt}, env=agent.env)
+        return said.strip()
+
+    def undo(count: int) -> None:
+        with Store.open(root) as store:
+            session = store.session(agent.id)
+            session.close_open_turn()
+            session.move(session.plan_undo(count))
+
+    undo(2)
+    said = json.loads(told("Next"))["hookSpecificOutput"]
+    assert said["hookEventName"] == event
+    assert 'undone your last 2 turns (from "Prompt 2" on) with snapstore' in said["additionalContext"]
+    assert told("And on") == agent.answers
     with Store.open(root) as store:
-        session = store.session(agent.session)
-        session.move(session.plan_undo(1))
-    payload = {"session_id": agent.id, "cwd": str(root), "hook_event_name": "UserPromptSubmit", "prompt": "Three"}
-    told = json.loads(hook("claude", {**payload, "prompt_id": "p3"}, "--tell", env=agent.env))
-    context = told["hookSpecificOutput"]
-    assert context["hookEventName"] == "UserPromptSubmit"
-    assert "after turn 1" in context["additionalContext"]
-    agent.turn = 2
-    agent.stop()
-    assert hook("claude", {**payload, "prompt_id": "p4"}, "--tell", env=agent.env) == ""
+        assert read_status(store.session(agent.session), edits=False).pending_fork, "it still remembers them"
+    undo(1)
+    with Store.open(root) as store:
+        session = store.session(agent.id)
+        session.move(session.plan_redo(1))
+    assert told("After a redo") == agent.answers
+    undo(1)
+    with Store.open(root) as store:
+        store.configure(tell_agents=False)
+    assert told("Not told") == agent.answers
 
 
 def test_a_fork_and_its_parent_may_both_live_on(root: Path) -> None:

@@ -46,6 +46,7 @@ class Agent:
         self.root = root
         self.id = id
         self.turn = 0
+        self.told = ""  # what the last hook told the agent
         self.env: dict[str, str] = {}
 
     @property
@@ -53,7 +54,11 @@ class Agent:
         return f"{self.name}-{self.id.removeprefix(self.name + '-')[:8].strip('.-')}"
 
     def say(self, payload: dict[str, Any]) -> None:
-        assert hook(self.name, payload, env=self.env, cwd=self.root).strip() == self.answers
+        said = hook(self.name, payload, env=self.env, cwd=self.root).strip()
+        self.told = ""
+        if said != self.answers:  # a prompt after an undo
+            self.told = json.loads(said)["hookSpecificOutput"]["additionalContext"]
+            assert self.told.startswith("The user has undone your last")
 
     def start(self, source: str = "startup") -> None:
         raise NotImplementedError

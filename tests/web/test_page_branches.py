@@ -258,3 +258,47 @@ def test_a_press_during_a_redraw_is_a_click(story: Story, opened: Open) -> None:
     sight.page.mouse.up()
     sight.button("Delete", sight.dialog()).click()
     sight.says(panel, "No checkpoints yet.")
+
+
+def test_opening_a_session_shows_its_own_turns(story: Story, opened: Open, root: Path) -> None:
+    """M-01, M-02, M-03: from the list, by the parent link, by a breadcrumb and by an address with its id, whichever is
+    current; its undo undoes its turns, and the line that is left is one click away."""
+    fork = json.loads(snapstore(root, "fork", "2", "-y", "--json", "--session", story.name))["fork"]["id"]
+    original, story.id = story.id, fork
+    story.turn("Another third", {"other.txt": "3\n"})
+    current = {**after(2), "other.txt": "3\n"}
+    sight = opened()
+    turns = sight.page.locator("#timeline .row.turn")
+    rewound = sight.page.locator("#header .rewound")
+
+    def shows(last: str, number: int) -> None:
+        until(lambda: turns.count() == number and last in sight.text(turns.last))
+
+    shows("Another third", 3)
+    sight.page.locator(f"[data-session='{story.name}']").click()
+    shows("Prompt 5", 5)
+    assert rewound.count() == 0 and sight.page.locator("#header .counter").inner_text().strip() == "Turn 5 of 5"
+    sight.page.get_by_text("You stand on another line.").wait_for()
+    sight.page.locator(f"[data-conversation='{fork}']").click()
+    shows("Another third", 3)
+    sight.button("Prompt 1", rewound).click()
+    shows("Prompt 5", 5)
+    sight.page.locator(f"[data-conversation='{fork}']").click()
+    sight.button("Prompt 1", sight.page.locator("#header .crumbs")).click()
+    shows("Prompt 5", 5)
+    sight.page.reload()
+    shows("Prompt 5", 5)
+    assert sight.page.url.endswith(f"#{original}")
+    assert files(root) == current, "looking moves nothing"
+    sight.button("Undo last turn").click()
+    sight.says(sight.dialog(), "Undo 1 turn", f"This leaves main-2 for main, the line of {original}.")
+    sight.button("Undo", sight.dialog()).click()
+    assert files_become(root, after(4))
+    sight.page.get_by_text("↩ 1 turn undone").wait_for()
+    until(lambda: "current" not in sight.text(sight.page.locator(f"[data-conversation='{fork}']")))
+    sight.page.locator(f"[data-conversation='{fork}']").click()
+    shows("Another third", 3)
+    sight.restore(3).wait_for()
+    sight.button("Switch", sight.dialog()).click()
+    assert files_become(root, current)
+    sight.page.locator(f"[data-conversation='{fork}']", has_text="current").wait_for()

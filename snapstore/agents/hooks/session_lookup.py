@@ -117,7 +117,8 @@ def _descended(store: Store, conversations: Conversations, event: Event) -> Agen
     state = conversations.state(parent.session)
     graph = Graph(store, parent.session)
     last = last_turn(graph, graph.cursor)
-    continues = state is not None and state.pending_fork and state.id == parent.id
+    waits = state is not None and state.pending_fork and last is not None and last.oid.hex() != state.at
+    continues = waits and state is not None and state.id == parent.id
     known = _new(
         conversations,
         event,

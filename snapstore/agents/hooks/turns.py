@@ -14,6 +14,7 @@ from snapstore.agents.hooks.paths import full_paths, sort_paths
 from snapstore.agents.hooks.person import exit_status, shell_session
 from snapstore.agents.known.registry import PERSON, tells_afterwards
 from snapstore.api import Store
+from snapstore.base.text import safe
 from snapstore.errors import NoStore, SnapstoreError, Unsafe
 from snapstore.store.state import check_name, readable
 from snapstore.timeline.history import raw_lines
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _SAME = 10.0  # seconds within which an equal prompt, without any touch since, is a duplicate event
 _LONGEST_PROMPT = 1 << 20
+_SHOWN = 60  # characters of a prompt
 _OPENED = ("startup", "new", "")  # the sources of a START event for a conversation without turns
 
 
@@ -92,12 +94,12 @@ class Hook:
             if self._event.goes_on:
                 self._go_on(session, known, state)
                 return ""
-            undone = state is not None and state.pending_fork and state.id == self._event.session_id
+            told = self._about_undo(known)
             self._complete(session, state.at if state is not None else "")
             self._begin(session, known)
             if state is not None and self._event.prompt_id and state.stopped_prompt == self._event.prompt_id:
                 self._end(session, "done")  # the stop arrived before the prompt
-        return self._undo_message(session) if undone else ""
+        return told
 
     def _go_on(self, session: Session, known: AgentSession | None, state: ConversationState | None) -> None:
         """Continue the previous turn for a prompt that the agent sent itself.
@@ -350,7 +352,8 @@ class Hook:
     def _link_fork(self) -> str | None:
         """At a start, link a new agent session to the requested fork (S4-09, S4-10)."""
         from snapstore.agents.hooks.session_lookup import join
-        from snapstore.timeline.history.graph import Graph, last_turn
+        from snapstore.timeline.history.graph import Graph
+        from snapstore.timeline.record.conversation import look_again
 
         known = join(self._store, self._event, invent=False)
         if known is None:
@@ -359,8 +362,7 @@ class Hook:
         files = self._conversations.agent_session_file(known)
         if state is not None and state.switch_to(known):
             graph = Graph(self._store, known.session)
-            last = last_turn(graph, graph.cursor)
-            state.moved_to(last.oid if last else None)
+            look_again(state, graph, graph.cursor)
             files |= self._conversations.state_file(state)
         self._store.journal.carry_out([], files, what=f"session {known.id} of {known.agent}")
         return known.session
@@ -380,13 +382,17 @@ class Hook:
         assert known is not None
         return self._store.session(known.session), known
 
-    def _undo_message(self, session: Session) -> str:
-        from snapstore.timeline.history.history import History
+    def _about_undo(self, known: AgentSession | None) -> str:
+        """Return one sentence on the turns that the agent remembers and that are undone, or ""."""
+        from snapstore.timeline.record.conversation import undone_turns
 
-        history = History(session)
-        turn = history.graph.node(history.cursor)
-        last = next((node.turn for node in history.graph.upwards(turn.oid) if node.turn is not None), 0)
+        undone = undone_turns(self._store, known) if known is not None and self._store.header.tell_agents else []
+        if not undone:
+            return ""
+        first = undone[-1].subject
+        prompt = f'"{safe(first if len(first) <= _SHOWN else f"{first[:_SHOWN]}…")}"'
+        what = f"your last turn ({prompt})" if len(undone) == 1 else f"your last {len(undone)} turns (from {prompt} on)"
         return (
-            f"The user undid turns of this conversation with snapstore: the files are now as they were after turn "
-            f"{last}. Later turns that you remember are undone; read files again before you edit them."
+            f"The user has undone {what} with snapstore: the files are without those changes, so do not rely on them, "
+            f"and read a file again before you edit it."
         )

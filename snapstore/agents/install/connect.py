@@ -18,7 +18,6 @@ from snapstore.agents.install.locations import (
     installation,
     is_outdated,
     program_of,
-    tells,
     user_home,
 )
 from snapstore.agents.install.own_file import OwnFile
@@ -107,22 +106,15 @@ def connect(
     scope: str,
     program: Sequence[str],
     *,
-    tell: bool = False,
     plugin: str | None = None,
     dry_run: bool = False,
 ) -> Plan:
     installed = installation(agent)
-    if tell and not installed.can_tell:
-        able = ", ".join(known.name for known in load_all() if known.hooks.can_tell)
-        raise Usage(
-            f"--tell is for {able} only: hooks of {installed.title} cannot pass messages to it",
-            "Omit --tell; after an undo, mention it in your next prompt.",
-        )
     _check_plugin(installed, plugin)
     scope = PLUGIN if plugin is not None else scope
 
     def plan() -> Plan:
-        made = Plan(agent, [scope], installed.command(scope, program, tell=tell))
+        made = Plan(agent, [scope], installed.command(scope, program))
         for found, content in _found(here, installed, scope, plugin):
             made.paths.append(found.path)
             after = _merged(found, content, made.command)
@@ -182,7 +174,7 @@ def _connected(here: Environment, agent: str) -> Iterator[Connected]:
                 current = all(_merged(found, content, commands[0]) == found.data for found, content, _ in files)
                 gone = scope == USER and not shutil.which(program_of(commands[0]), path=here.environ.get("PATH"))
                 outdated = gone or not current or any(map(is_outdated, commands))
-                yield Connected(scope, path, outdated=outdated, tells=tells(commands[0]))
+                yield Connected(scope, path, outdated=outdated, tells=installed.tells)
         except SnapstoreError as error:
             yield Connected(scope, path, problem=error.message)
 

@@ -26,7 +26,7 @@ _GUARD = "command -v snapstore >/dev/null 2>&1 && "
 # A shared file cannot name an interpreter, so -I is not possible. An empty variable counts as unset.
 _CLEAN = "PYTHONHOME= PYTHONPATH= "
 _ALWAYS_WELL = "; exit 0"
-_TELL = " --tell"
+_TELL = " --tell"  # of a former version; agents are told by default
 
 
 class Installation:
@@ -50,8 +50,8 @@ class Installation:
         return isinstance(self._hooks.content, Script) and self._hooks.content.executable
 
     @property
-    def can_tell(self) -> bool:
-        return self._hooks.can_tell
+    def tells(self) -> bool:
+        return bool(self._hooks.tells_at)
 
     @property
     def plugin(self) -> str:
@@ -80,11 +80,11 @@ class Installation:
             )
         return os.path.join(folder, self._hooks.inside)
 
-    def command(self, scope: str, program: Sequence[str], *, tell: bool = False) -> str:
+    def command(self, scope: str, program: Sequence[str]) -> str:
         """Return the command that the agent is to run."""
         program = ["snapstore"] if scope != USER else program
         words = [*program, "hook", self.agent]
-        shown = ("" if scope == USER else _CLEAN) + shlex.join(words) + (_TELL if tell else "")
+        shown = ("" if scope == USER else _CLEAN) + shlex.join(words)
         try:
             shown.encode()
         except UnicodeEncodeError:
@@ -157,10 +157,6 @@ def is_outdated(command: str) -> bool:
     """
     words = json.loads(command) if command.startswith("[") else shlex.split(command)
     return own_program.OLD_ENTRY in itertools.pairwise(words)
-
-
-def tells(command: str) -> bool:
-    return command.removesuffix(_ALWAYS_WELL).endswith(_TELL)
 
 
 def _is_ours(agent: str) -> Callable[[str], bool]:

@@ -79,14 +79,13 @@ class HookFiles:
     `user` is a folder below the home folder; the environment variable `variable`, if set, replaces it. `inside` is a
     path below either. `project` is a path below the project. `after` tells the user what to do next. `command` makes
     the command from our words and from the line for a shell; without it, the line itself is the command.
-    `failure_refuses` tells whether the agent treats a failed hook as a refusal, and `can_tell` whether a hook can tell
-    the agent something. `plugin` is the command that starts the agent with a plugin folder, `{}`, if it has such
-    folders.
+    `failure_refuses` tells whether the agent treats a failed hook as a refusal, and `tells_at` is the event
+    whose hook can tell the agent something, "" if none can. `plugin` is the command that starts the agent with a plugin
+    folder, `{}`, if it has such folders.
     """
 
     __slots__ = (
         "after",
-        "can_tell",
         "command",
         "content",
         "failure_refuses",
@@ -94,6 +93,7 @@ class HookFiles:
         "inside",
         "plugin",
         "project",
+        "tells_at",
         "user",
         "variable",
     )
@@ -110,7 +110,7 @@ class HookFiles:
         after: str = "",
         command: Callable[[Sequence[str], str], str] | None = None,
         failure_refuses: bool = False,
-        can_tell: bool = False,
+        tells_at: str = "",
         plugin: str = "",
     ) -> None:
         self.content = content
@@ -122,7 +122,7 @@ class HookFiles:
         self.after = after
         self.command = command
         self.failure_refuses = failure_refuses
-        self.can_tell = can_tell
+        self.tells_at = tells_at
         self.plugin = plugin
 
 

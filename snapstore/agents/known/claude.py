@@ -80,7 +80,7 @@ AGENT = Agent(
         project=".claude",
         files=("settings.json",),
         after="Restart Claude Code, and accept the folder's trust question if it asks.",
-        can_tell=True,
+        tells_at="UserPromptSubmit",
         plugin="claude --plugin-dir {}",
     ),
     forking=Forking(way=AT_TURN, resume="claude --resume {}", fresh="claude --session-id {}"),

@@ -33,6 +33,7 @@ AGENT = Agent(
         user=".codex",
         project=".codex",
         files=("hooks.json",),
+        tells_at="UserPromptSubmit",
         after="Restart Codex. It asks whether to trust new hooks, and does not run them until you agree.",
     ),
     forking=Forking(

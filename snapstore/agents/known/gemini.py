@@ -74,6 +74,7 @@ AGENT = Agent(
         user=".gemini",
         project=".gemini",
         files=("settings.json",),
+        tells_at="BeforeAgent",
         after="Restart Gemini CLI. It may warn once about new hooks of a project.",
     ),
     forking=Forking(

@@ -10,7 +10,7 @@ from snapstore.cli.param_types import CHECKPOINT, TARGET
 from snapstore.cli.reports.change import tell
 from snapstore.errors import Usage
 from snapstore.timeline.history.addresses import resolve
-from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.moves.branches import Branches
 
 
@@ -28,11 +28,11 @@ def checkpoint(context: Context, *, name: str, target: str | None, delete: bool,
     if delete and (target is not None or force):
         raise Usage("--delete takes only the name", "`snapstore checkpoint --delete NAME`.")
     session = context.reading()
-    with session.store as store:
+    with session.store:
         found = Branches(session)
         if delete:
             return tell(context, session, found.delete_checkpoint(name), f"Deleted checkpoint {name}.")
-        graph = Graph(store, session.name)
+        graph = view(session)
         oid = resolve(graph, "@" if target is None else target)
         operation = found.checkpoint(name, oid, force=force)
         turn = graph.turn_of(oid)

@@ -8,8 +8,8 @@ from snapstore.base.text import cells, clip, timestamp
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, ago, first_line, safe
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.branch import Leaf
-from snapstore.timeline.history.graph import Graph
 
 LEAST_PROMPT = 12  # columns; with fewer the prompt is left out
 
@@ -20,7 +20,7 @@ def checkpoints(context: Context) -> int:
     """List the checkpoints, oldest turn first."""
     session = context.reading()
     with session.store as store:
-        graph = Graph(store, session.name)
+        graph = view(session)
         pinned = {name: Leaf(graph, oid) for name, oid in graph.checkpoints.items()}
         names = sorted(pinned, key=lambda name: (pinned[name].seq, name))
         if context.json:

@@ -54,7 +54,6 @@ def scope_options(function: Callback) -> Callback:
 )
 @click.argument("agent", metavar="[AGENT]", required=False, type=SuggestingChoice(AGENTS))
 @scope_options
-@click.option("--tell", is_flag=True, help="For claude: tell a running agent that its turns were undone.")
 @dry_run_option
 @click.option("--list", "listed", is_flag=True, help="List what is connected, where, and when its hooks last ran.")
 @common_options
@@ -65,7 +64,6 @@ def connect(
     user: bool,
     project: bool,
     plugin: str | None,
-    tell: bool,
     dry_run: bool,
     listed: bool,
 ) -> int:
@@ -76,7 +74,7 @@ def connect(
     if agent is None:
         raise Usage("which agent?", f"Name one of {', '.join(AGENTS)}; `snapstore connect --list` shows them.")
     program = running_program(place.environ)
-    plan = connecting.connect(place, agent, scopes[0], program, tell=tell, plugin=plugin, dry_run=dry_run)
+    plan = connecting.connect(place, agent, scopes[0], program, plugin=plugin, dry_run=dry_run)
     installed = installation(agent)
     after = installed.after if plugin is None else f"Start it with `{installed.plugin.format(plan_folder(plugin))}`."
     if told(context, plan, dry_run=dry_run, after=after):

@@ -13,6 +13,7 @@ from snapstore.cli.options import ascii_option, common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, GREEN, YELLOW, Output
 from snapstore.surface import tree_rows
 from snapstore.surface.tree_layout import Glyphs, Row, can_draw, listed, rows
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.graph import Graph
 
 _STYLES = {
@@ -41,7 +42,7 @@ def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
         return show_tree(context, ascii=ascii)
     session = context.reading()
     with session.store as store:
-        graph = Graph(store, session.name)
+        graph = view(session)
         if context.json:
             from snapstore.surface.tree_document import tree_document
 

@@ -30,7 +30,7 @@ def undo(context: Context, *, number: int | None, **options: Any) -> int:
     move = MoveDescription(
         ["undo", *([str(number)] if number else [])],
         lambda session, how: session.plan_undo(number or 1, **how),
-        ask=lambda plan: f"Undo {turns_text(len(plan.undone))}? {revert_sentence(plan)}",
+        ask=lambda plan: f"Undo {turns_text(len(plan.turns_undone))}? {revert_sentence(plan)}",
         nothing="Nothing to undo",
         reverts=True,
     )

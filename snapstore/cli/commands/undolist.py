@@ -13,7 +13,7 @@ from snapstore.cli.output import BOLD, CYAN, DIM
 from snapstore.surface.tree_layout import Glyphs, can_draw
 from snapstore.surface.tree_rows import NARROW
 from snapstore.surface.undo_list import ends, table
-from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.agent_sessions import view
 
 
 @click.command()
@@ -26,7 +26,7 @@ def undolist(context: Context, *, ascii: bool) -> int:
     """
     session = context.reading()
     with session.store as store:
-        graph, now = Graph(store, session.name), store.clock()
+        graph, now = view(session), store.clock()
         found = ends(graph)
         if context.json:
             from snapstore.surface.records.branches import UndolistRecord

@@ -43,7 +43,7 @@ def tell(out: Output, session: Session, move: MoveDescription, done: Moved) -> N
     for way, title in RESOLVED.items():
         _names(out, title, [path.path for path in plan.paths if path.settled == way])
     _names(out, "Already in that state", [path.path for path in plan.paths if path.action == KEPT and not path.settled])
-    if plan.undone and plan.scope != FILES:
+    if plan.turns_undone and plan.scope != FILES:
         out.line(f"  Messages removed: {plan.messages_removed}")
     _notes(out, plan)
     out.line(f"Now {place(out, session, plan)}")
@@ -57,10 +57,10 @@ def tell(out: Output, session: Session, move: MoveDescription, done: Moved) -> N
 def _next_step(out: Output, session: Session, done: Moved) -> None:
     """Print how to continue with an agent whose conversation holds undone turns."""
     other = "" if session.store.active_session() == session.name else f" --session {session.name}"
-    notices, forks, resume = next_steps(session)
+    notices, forks, resume = next_steps(session, done)
     for notice in notices:
         out.line(f"Note: {safe(notice)}", YELLOW)
-    if forks and (done.pending_fork or done.plan.undone):
+    if resume or (forks and (done.pending_fork or done.plan.undone)):
         command = resume or f"{out.program} fork{other}"
         out.line(f"Continue with the agent from here: `{command}`", DIM)
 
@@ -89,8 +89,9 @@ def _ways_back(out: Output, session: Session, done: Moved) -> None:
         if saved:  # if every file was skipped, there is nothing to restore
             out.line(f"What was on disk is saved. Get it back: `{command}`{more}", YELLOW)
     ways = []
-    if plan.undone and not plan.redone and plan.scope != FILES and plan.target != plan.start:
-        ways.append(f"Redo: `{out.program} redo{other}{f' {len(plan.undone)}' if len(plan.undone) > 1 else ''}`")
+    undone = len(plan.turns_undone)
+    if undone and not plan.turns_redone and plan.scope != FILES and plan.target != plan.start:
+        ways.append(f"Redo: `{out.program} redo{other}{f' {undone}' if undone > 1 else ''}`")
     if done.operation is not None:
         ways.append(f"Undo this move: `{out.program} ops undo{other} {done.operation}`")
     if ways:
@@ -108,7 +109,7 @@ def would(out: Output, session: Session, move: MoveDescription, plan: Plan, hunk
         for hunk in hunks or ():
             out.line(f"hunk {hunk.id} of {path_text(hunk.path)}", BOLD)
             show_hunk(out, hunk)
-        if plan.undone and plan.scope != FILES:
+        if plan.turns_undone and plan.scope != FILES:
             out.line(f"  Messages removed: {plan.messages_removed}")
     _notes(out, plan)
     if plan.conflicts:

@@ -246,6 +246,10 @@ class AgentSessionRecord(Record):
     title: Text | None
     alias: Text | None
     fullPath: Text | None
+    branch: Text | None = Field(description="the branch of its line, null if its turns are gone")
+    turns: int = Field(description="the number of the last turn on its line")
+    archived: bool = Field(description="its branch is in the archive")
+    listedUnder: Text | None = Field(description="its parent, or the session that was promoted over it")
 
     @classmethod
     def of(cls, found: Conversation) -> Self:
@@ -264,6 +268,10 @@ class AgentSessionRecord(Record):
             title=known.title,
             alias=known.alias,
             fullPath=known.transcript or None,
+            branch=found.branch or None,
+            turns=found.turns,
+            archived=found.archived,
+            listedUnder=found.listed_under,
         )
 
 

@@ -14,6 +14,7 @@ from snapstore.base.text import timestamp
 from snapstore.surface.records.base import Record, Text
 from snapstore.surface.records.moves import MoveRecord
 from snapstore.surface.records.web import Commit, Count, Request
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.branch import Branch
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import Node, read_node
@@ -103,8 +104,8 @@ class UndoStateRecord(Record):
 
         Everything is computed from the tree and the turns' records; nothing is stored.
         """
-        graph = Graph(session.store, session.name)
-        found = Branches(session).list()
+        graph = view(session)
+        found = Branches(session).list(graph)
         several = len(found) > 1
         return cls(
             sessionId=id,
@@ -112,7 +113,7 @@ class UndoStateRecord(Record):
             totalTurns=graph.turn_of(graph.tip),
             branches=[UndoBranchRecord.of(graph, branch) for branch in found] if several else [],
             activeBranchId=graph.branch if several else None,
-            expected=graph.cursor.hex(),
+            expected=graph.here.hex(),
         )
 
 

@@ -101,6 +101,7 @@ class PageSessionsRecord(Record):
 
 class PageTreeRecord(TreeRecord):
     expected: str = Field(description="to be sent with requests for changes")
+    tip: str = Field(description="where the shown line ends; a branch may go on with another agent session's turns")
     turn: int = Field(description="the number of the last turn at or before the cursor")
     max_branches: int = Field(
         description="the limit of listed branches, above which the oldest is archived; 0: no limit"
@@ -112,7 +113,8 @@ class PageTreeRecord(TreeRecord):
         """Describe a tree without its nodes, plus what the page needs to request changes."""
         return cls(
             **dict(TreeRecord.of(graph, branches, store.clock())),
-            expected=graph.cursor.hex(),
+            expected=graph.here.hex(),
+            tip=graph.tip.hex(),
             turn=graph.turn_of(graph.cursor),
             max_branches=store.header.max_branches,
             warn_branches=store.header.warn_branches,

@@ -249,6 +249,8 @@ class Remapping:
                 before = encode(state)
                 state.at = self._turn(state.at)
                 state.left = {id: self._turn(at) for id, at in state.left.items()}
+                strays = {id: [self._turn(at) for at in ends] for id, ends in state.strays.items()}
+                state.strays = {id: [at for at in ends if at] for id, ends in strays.items()}
                 if state.awaiting is not None:
                     state.awaiting = self._mapped(state.awaiting)
                     if isinstance(state.awaiting.get("title"), str):

@@ -2,7 +2,8 @@
 
 `5` turn 5 on the current line (`0` before the first) · `#12` by sequence number · `name` a branch or a checkpoint ·
 `name:5` turn 5 on its line · `@` the cursor · a commit's hash or an unambiguous prefix · `heads/name` and `tags/name`
-where a name is both · `session/name` and `session/name:5` in another session.
+where a name is both · `session/name` and `session/name:5` in another session · an agent session's id or its first 8
+characters, alone or with `:5`: the line that it speaks for.
 
 An address is only compared with names and ids that exist. No address becomes a path, a ref name or an argument.
 """
@@ -11,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from snapstore.errors import Unknown, did_you_mean, similar
+from snapstore.errors import Unknown, Unsafe, did_you_mean, similar
 from snapstore.git.ref_names import ARCHIVE, CURSORS, DELETED, HEADS, SAFETY, TAGS
+from snapstore.store.state import check_name
+from snapstore.timeline.history.agent_sessions import addressed, line_of
 from snapstore.timeline.history.graph import Graph
 
 SHORTEST_HASH = 4
@@ -43,7 +46,16 @@ def locate(graph: Graph, address: str) -> tuple[bytes, str | None]:
     named = _named(graph, address)
     if named is not None:
         return named
+    spoken = _by_agent_session(graph, address)
     found = _by_hash(graph, address)
+    if spoken is not None and found is not None:
+        raise Unknown(
+            f"{address} is the beginning of a commit and of an agent session",
+            "Give more of it.",
+            address=_short(address),
+        )
+    if spoken is not None:
+        return spoken
     if found is None:
         shown = _short(address)
         raise Unknown(f"there is no {shown!r} in session {graph.session}", _nearest(graph, address), address=shown)
@@ -151,6 +163,30 @@ def _own(graph: Graph, name: str) -> tuple[bytes, str | None] | None:
     if kind == "tags" and (checkpoint := graph.checkpoints.get(rest)):
         return checkpoint, None
     return None
+
+
+# Agent sessions.
+
+
+def _by_agent_session(graph: Graph, address: str) -> tuple[bytes, str | None] | None:
+    """Find the line of an agent session: its end, or one of its turns, and its branch."""
+    name, colon, number = address.rpartition(":")
+    if not (colon and _is_number(number)):
+        name, number = address, ""
+    try:
+        known = addressed(graph.store, check_name(name))
+    except Unsafe:
+        return None
+    if known is None:
+        return None
+    line = line_of(Graph(graph.store, known.session), known.id)
+    branch = line.branch if known.session == graph.session else None
+    if not number:
+        return line.tip, branch
+    turn = _turn(graph, line.tip, int(number))
+    if turn is None:
+        raise _no_turn(graph, line.tip, int(number), address, f" on {name}")
+    return turn, branch
 
 
 # Hashes.

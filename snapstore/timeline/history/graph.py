@@ -73,7 +73,7 @@ class Graph:
                 ),
                 session=session,
             )
-        self.cursor = cursor
+        self.cursor = self.here = cursor  # a view of another line (agent_sessions.view) has another cursor
         if newest is not None:
             self.branch = newest[0]
         elif isinstance(self.cursor_value, str):

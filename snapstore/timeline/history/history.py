@@ -13,6 +13,7 @@ from snapstore.git.objects.trees import letter
 from snapstore.store.handle import SessionHandle, StoreHandle
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history.addresses import resolve
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import FileChange, Node, file_changes, read_node, renamed, stored
 from snapstore.worktree.scan.stat_cache import first_seen_in
@@ -25,7 +26,7 @@ class History:
         self.session = session
         self.store: StoreHandle = session.store
         self._shadow = session.store.shadow
-        self.graph = graph or Graph(session.store, session.name)
+        self.graph = graph or view(session)
         self.cursor, self.branch, self.tip = self.graph.cursor, self.graph.branch, self.graph.tip
 
     def line(self, limit: int | None = None) -> list[bytes]:
@@ -89,7 +90,7 @@ class History:
         """Return the disk's tree, and its files that may be older than their first scan."""
         with self.store.changing():
             capture = Capture(self.store, hash_only=True)
-            disk = capture.scan(self._shadow.commit(self.cursor).tree)
+            disk = capture.scan(self._shadow.commit(self.graph.here).tree)
             return disk, first_seen_in(capture.found.coverage)
 
     def changes(self, old: bytes, new: bytes) -> list[FileChange]:
@@ -110,8 +111,8 @@ class History:
         return self.store.writer("look", []).read(path, LARGEST + 1, link=entry[0] == LINK)
 
     def edits(self) -> list[FileChange]:
-        """Return the changes from the cursor's tree to the disk."""
-        return file_changes(self._shadow, self._shadow.commit(self.cursor).tree, self.disk())
+        """Return the changes from the tree where the session stands to the disk."""
+        return file_changes(self._shadow, self._shadow.commit(self.graph.here).tree, self.disk())
 
     def patch(self, changes: list[FileChange]) -> Iterator[bytes]:
         """Yield the changes as a patch that git can apply."""

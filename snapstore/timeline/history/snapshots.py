@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from snapstore.store.handle import SessionHandle
-from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.nodes import read_node
 
 
@@ -20,7 +20,7 @@ class TurnSnapshot:
 
 def read_snapshots(session: SessionHandle) -> list[TurnSnapshot]:
     """Return the snapshots up to the cursor: the initial one, then one per turn."""
-    graph = Graph(session.store, session.name)
+    graph = view(session)
     line = list(graph.upwards(graph.cursor))[::-1]
     found = [TurnSnapshot(0, line[0].oid.hex(), line[0].seconds)]
     for node in line:

@@ -35,12 +35,12 @@ class Branches:
         self._session = session.name
         self._refs = session.store.shadow.refs
 
-    def list(self, *, archived: bool = True) -> Listing:
+    def list(self, graph: Graph | None = None, *, archived: bool = True) -> Listing:
         """Return branches: the current one, listed ones by last use, archived ones.
 
-        The current branch comes first even if it is archived.
+        The current branch comes first even if it is archived. `graph` is a view of the session's tree, if not its own.
         """
-        graph = self._graph()
+        graph = graph or self._graph()
         groups = [(graph.branches, LISTED), (graph.archived, ARCHIVED)]
         found = [
             Branch(graph, name, tip, CURRENT if name == graph.branch else state)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 
 from snapstore.base.text import listed
+from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import Node
+from snapstore.timeline.moves.plan import Plan
 from snapstore.worktree.scan.blob_reader import REMOVED
 
 _SHOWN = 3
@@ -60,3 +62,14 @@ def overlapping_turns(node: Node) -> str:
     if not names:
         return ""
     return f"a turn of session {listed(names, _SHOWN)} was open"
+
+
+def leave_line(plan: Plan, graph: Graph, seen: Graph) -> None:
+    """Count the turns on the line that the session was opened for, if another line is left for it."""
+    if seen.cursor == graph.cursor or plan.kind not in ("undo", "goto") or plan.target == plan.start:
+        return
+    left, entered = graph.path(seen.cursor, plan.target)
+    if entered:
+        return
+    plan.on_line = [oid for oid in left if graph.node(oid).turn is not None] or None
+    plan.notes.append(f"This leaves {graph.branch} for {seen.branch}, the line of {plan.speaks_for}.")

@@ -13,18 +13,19 @@ from snapstore.errors import Busy, Conflict, SnapstoreError, Unknown
 from snapstore.git.ref_names import archive_ref, branch_ref, cursor_ref
 from snapstore.git.refs import RefValue
 from snapstore.store.background import start_push
-from snapstore.store.conversations import Conversations
+from snapstore.store.conversations import Conversations, ConversationState
 from snapstore.store.journal import RefMove, spell_entry
 from snapstore.store.state import OpenTurn, SessionState, encode
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history.commit_cache import MANY
-from snapstore.timeline.history.graph import Graph, last_turn
+from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import highest_seq
 from snapstore.timeline.history.operations import Operation, Operations
 from snapstore.timeline.moves.folder_state import existing_empty_folders, folders_to_keep
 from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, State
 from snapstore.timeline.moves.safety import Saved, save, stale
+from snapstore.timeline.record.conversation import stand
 from snapstore.timeline.record.line_writer import LineWriter
 from snapstore.timeline.record.session import RecordingSession, is_held
 from snapstore.worktree.scan.compare import ORDINARY, is_file, row_of
@@ -243,27 +244,32 @@ class Mover:
         return moves
 
     def _move_conversation(self) -> None:
-        conversations = Conversations(self._store)
-        state = conversations.state(self._plan.session)
+        state = self._stood()
         if state is not None:
-            last = last_turn(Graph(self._store, self._plan.session), self._plan.target)
-            state.moved_to(last.oid if last else None)
-            self._files |= conversations.state_file(state)
+            self._files |= Conversations(self._store).state_file(state)
             self._moved.pending_fork = state.pending_fork
 
     def _predict_fork(self) -> None:
-        """Set `pending_fork` in the result without writing the conversation's state.
+        """Set what the result says of the conversation, without writing the conversation's state.
 
         Previews and moves of files only need this. An unreadable conversation does not stop a move.
         """
         try:
-            state = Conversations(self._store).state(self._plan.session)
-            if state is not None and self._plan.scope != FILES and not self._plan.nothing_to_do:
-                last = last_turn(Graph(self._store, self._plan.session), self._plan.target)
-                state.moved_to(last.oid if last else None)
+            moves = self._plan.scope != FILES and not self._plan.nothing_to_do
+            state = self._stood() if moves else Conversations(self._store).state(self._plan.session)
         except SnapstoreError:
             return
         self._moved.pending_fork = state is not None and state.pending_fork
+
+    def _stood(self) -> ConversationState | None:
+        """Return the conversation's state as the move leaves it, and note which one that is."""
+        plan = self._plan
+        state = Conversations(self._store).state(plan.session)
+        if state is not None:
+            before = state.id
+            stand(state, Graph(self._store, plan.session), plan.target, plan.branch, plan.speaks_for)
+            self._moved.taken_up = state.id if state.id != before else ""
+        return state
 
     def _log(self) -> None:
         plan = self._plan
@@ -306,7 +312,7 @@ class Mover:
         if plan.new_node is not None:
             return plan.new_node.subject[:1].lower() + plan.new_node.subject[1:]
         part = {FILES: " (files only)", CONVERSATION: " (conversation only)"}.get(plan.scope, "")
-        count = len(plan.undone) if plan.kind == "undo" else len(plan.redone)
+        count = len(plan.turns_undone) if plan.kind == "undo" else len(plan.redone)
         if plan.kind in ("undo", "redo"):
             return f"{plan.kind} of {turns_text(count)}{part}"
         # A full commit id means that the user picked a node instead of typing.

@@ -10,7 +10,7 @@ from snapstore.timeline.record.session import RecordingSession
 class Moved:
     """The result of a move."""
 
-    __slots__ = ("_session", "operation", "pending_fork", "plan", "safety", "safety_ref", "target")
+    __slots__ = ("_session", "operation", "pending_fork", "plan", "safety", "safety_ref", "taken_up", "target")
 
     def __init__(self, session: RecordingSession, plan: Plan) -> None:
         self._session = session
@@ -18,16 +18,17 @@ class Moved:
         self.target = plan.target
         self.operation: int | None = None
         self.pending_fork = False  # whether the agent's conversation now holds turns that are undone
+        self.taken_up = ""  # the agent session that left off there, if another one was current before
         self.safety_ref: str | None = None
         self.safety: bytes | None = None  # the commit of what was on disk before the move
 
     @property
     def turns_undone(self) -> int:
-        return len(self.plan.undone)
+        return len(self.plan.turns_undone)
 
     @property
     def turns_redone(self) -> int:
-        return len(self.plan.redone)
+        return len(self.plan.turns_redone)
 
     @property
     def messages_removed(self) -> int:

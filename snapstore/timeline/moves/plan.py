@@ -150,6 +150,7 @@ class Plan:
         "modes",
         "new_node",
         "notes",
+        "on_line",
         "paths",
         "policy",
         "prompt",
@@ -158,6 +159,7 @@ class Plan:
         "scope",
         "session",
         "source",
+        "speaks_for",
         "start",
         "start_branch",
         "state_files",
@@ -195,6 +197,8 @@ class Plan:
         self.exact = False
         self.undone: list[bytes] = []  # turns left, newest first
         self.redone: list[bytes] = []  # turns entered, oldest first
+        self.speaks_for = ""  # the agent session that the session was opened for
+        self.on_line: list[bytes] | None = None  # turns undone on its line, if another line is left for it
         self.paths: list[PathMove] = []
         self.known: Known = {}  # file states that planning read; not read again while the files look unchanged
         self.modes: dict[bytes, int] = {}  # known permission bits
@@ -208,6 +212,15 @@ class Plan:
         self.undoes: list[int] = []  # numbers of the operations to undo
         self.ref_moves: list[tuple[str, RefValue, RefValue]] = []  # branches and checkpoints to move back
         self.state_files: dict[str, bytes | None] = {}  # state files that go with `ref_moves`
+
+    @property
+    def turns_undone(self) -> list[bytes]:
+        """Return the turns that this undoes, newest first: those of the line that was asked for."""
+        return self.undone if self.on_line is None else self.on_line
+
+    @property
+    def turns_redone(self) -> list[bytes]:
+        return self.redone if self.on_line is None else []
 
     @property
     def nothing_to_do(self) -> bool:

@@ -10,12 +10,13 @@ from snapstore.base.text import listed
 from snapstore.errors import Corrupt, Unknown, Usage
 from snapstore.git.objects.ids import LINK
 from snapstore.timeline.history.addresses import locate, resolve
+from snapstore.timeline.history.agent_sessions import refuse_elsewhere, view
 from snapstore.timeline.history.commit_cache import MANY
 from snapstore.timeline.history.graph import Graph, GraphNode
 from snapstore.timeline.history.nodes import git_parts, path_json, read_node
 from snapstore.timeline.history.operations import UNDO, Operations
 from snapstore.timeline.history.turn_cache import ODD
-from snapstore.timeline.moves.caveats import caveats_of
+from snapstore.timeline.moves.caveats import caveats_of, leave_line
 from snapstore.timeline.moves.conflicts import ConflictResolver
 from snapstore.timeline.moves.exact_plan import exact_steps
 from snapstore.timeline.moves.folder_state import private_modes
@@ -51,20 +52,20 @@ class Planner:
         self._trees = session.store.shadow.trees
         self._options = options
         self._graph = Graph(session.store, session.name)
+        self._seen = view(session) if session.speaks_for else self._graph  # what addresses and counts mean
 
     # Moves along the line and across branches.
 
     def undo(self, count: int) -> Plan:
         _check_count(count)
         left = self._numbered_before(count)
-        target = left[-1].parent if left else self._graph.cursor
+        target, branch = (left[-1].parent, self._seen.branch) if left else (self._graph.cursor, self._graph.branch)
         assert target is not None
-        return self._travel("undo", target, self._graph.branch, [str(count)]).note_fewer(count, len(left))
+        return self._travel("undo", target, branch, [str(count)]).note_fewer(count, len(left))
 
     def redo(self, count: int | None) -> Plan:
         _check_count(count)
-        graph = self._graph
-        ahead = graph.undone()
+        graph, ahead = self._graph, self._seen.undone()
         numbered = [oid for oid in ahead if graph.node(oid).turn is not None]
         arguments = ["--all"] if count is None else [str(count)]
         if not ahead or (not numbered and count is not None):
@@ -77,9 +78,9 @@ class Planner:
         target, branch = self._own(address)
         if branch is None:
             oldest = self._graph.node(target).seq
-            line = takewhile(lambda node: node.seq >= oldest, self._graph.upwards(self._graph.tip))
-            on_line = any(node.oid == target for node in line)
-            branch = self._graph.branch if on_line else self._graph.branch_of(target) or self._graph.branch
+            line = takewhile(lambda node: node.seq >= oldest, self._graph.upwards(self._seen.tip))
+            on_line = target in (node.oid for node in line)
+            branch = self._seen.branch if on_line else self._graph.branch_of(target) or self._graph.branch
         turn = address.isdecimal() or ":" in address  # a turn: manual edits after the turn stay
         return self._travel(kind, target, branch, [address], extend=turn)
 
@@ -89,10 +90,10 @@ class Planner:
         return self.goto(address, "switch")
 
     def earlier(self, count: int | None, seconds: float | None) -> Plan:
-        return self._in_time("earlier", self._graph.earlier(count, seconds), count, seconds)
+        return self._in_time("earlier", self._seen.earlier(count, seconds), count, seconds)
 
     def later(self, count: int | None, seconds: float | None) -> Plan:
-        return self._in_time("later", self._graph.later(count, seconds), count, seconds)
+        return self._in_time("later", self._seen.later(count, seconds), count, seconds)
 
     # Moves that add a node: one turn, or some files.
 
@@ -179,7 +180,7 @@ class Planner:
     def _numbered_before(self, count: int) -> list[GraphNode]:
         """Return the last `count` numbered nodes up to the cursor, or all there are, newest first."""
         found: list[GraphNode] = []
-        for node in self._graph.upwards(self._graph.cursor):
+        for node in self._graph.upwards(self._seen.cursor):
             if node.turn is not None:
                 found.append(node)
                 if len(found) == count:
@@ -224,7 +225,8 @@ class Planner:
             self._fill_paths(plan, self._along(plan, target, across=bool(left and entered)))
         elif target != graph.cursor:
             plan.notes.append("Files were left as they are: they may no longer match the conversation.")
-        return self._add_notes(plan, plan.undone)
+        leave_line(plan, self._graph, self._seen)
+        return self._add_notes(plan, plan.turns_undone)
 
     def _along(self, plan: Plan, target: bytes, *, across: bool) -> dict[bytes, list[Segment]]:
         """Return what moving to a node does to the files.
@@ -269,6 +271,7 @@ class Planner:
             scope=self._options.scope,
             arguments=arguments,
         )
+        plan.speaks_for = self._session.speaks_for
         plan.turn_before, plan.turn = graph.turn_of(graph.cursor), graph.turn_of(target)
         return plan
 
@@ -286,6 +289,7 @@ class Planner:
 
     def _new_node(self, kind: str, subject: str, of: bytes, address: str) -> Plan:
         self._refuse_elsewhere()
+        refuse_elsewhere(self._session, f"a {kind}")
         plan = self._plan(kind, self._graph.cursor, self._graph.branch, [address])
         plan.new_node = NewNode(kind, subject, of)
         plan.turn = plan.turn_before + 1
@@ -342,7 +346,7 @@ class Planner:
         changing, mentioned = set(plan.of(WRITE, REMOVE)), set[bytes]()
         first: bytes | None = None
         for oid, replies in self._graph.turns.replies(turns).items():
-            prompted = bool(plan.undone) and self._graph.node(oid).kind == "turn"
+            prompted = bool(plan.turns_undone) and self._graph.node(oid).kind == "turn"
             first = oid if prompted else first
             if replies != ODD:
                 plan.messages_removed += 1 + replies if prompted else 0
@@ -375,7 +379,7 @@ class Planner:
 
     def _own(self, address: str) -> tuple[bytes, str | None]:
         """Return a node of this session, and the branch that the address names."""
-        oid, branch = locate(self._graph, address)
+        oid, branch = locate(self._seen, address)
         trailers = self._shadow.commit(oid).trailers
         # Another machine's session may have another name here than in its commits.
         own = trailers.get("Session") == self._session.name or oid in self._graph.nodes

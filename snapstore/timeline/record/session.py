@@ -14,6 +14,7 @@ from snapstore.store.conversations import AgentSession
 from snapstore.store.handle import SessionHandle
 from snapstore.store.journal import RefMove
 from snapstore.store.state import OpenTurn, encode, readable
+from snapstore.timeline.history.agent_sessions import refuse_elsewhere
 from snapstore.timeline.record.transaction import DONE, INTERRUPTED, NAMED, SCANNED, Transaction
 from snapstore.worktree.scan.case_folding import spelling_on_disk
 
@@ -38,6 +39,7 @@ class RecordingSession(SessionHandle):
         """
         store = self.store
         with store.changing():
+            refuse_elsewhere(self, "a turn")
             left = store.open_turn(self.name)
             if left is not None and is_held(left):
                 raise self._busy(left)
@@ -181,7 +183,7 @@ class RecordingSession(SessionHandle):
 
     def _current_turn(self) -> OpenTurn:
         turn = self.store.open_turn(self.name)
-        if turn is None:
+        if turn is None or (self.speaks_for != turn.origin.get("session", self.speaks_for) and self.speaks_for):
             raise self._no_open_turn()
         return turn
 

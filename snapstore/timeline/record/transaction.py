@@ -18,6 +18,7 @@ from snapstore.store.handle import StoreHandle
 from snapstore.store.journal import RefMove, unspell_entry
 from snapstore.store.state import OpenTurn, encode
 from snapstore.timeline.capture.disk_snapshot import Capture
+from snapstore.timeline.record.conversation import prompted
 from snapstore.timeline.record.line_writer import LineWriter
 from snapstore.worktree.scan.case_folding import spelling_on_disk
 from snapstore.worktree.scan.compare import ORDINARY, is_file, with_parents
@@ -45,6 +46,7 @@ class Transaction:
         self._files: dict[str, bytes | None] = {}
         self._refs: list[RefMove] = []
         self._state: ConversationState | None = None
+        self._closed: bytes | None = None  # the turn that this transaction ends
 
     def __enter__(self) -> Self:
         return self
@@ -190,6 +192,7 @@ class Transaction:
                 "user_git": repository.compare(turn.user_git or {}, self.observe() or {}),
             },
         )
+        self._closed = oid
         for other in self._others:
             other.captured_by_others.append(oid.hex())
         if turn.origin:
@@ -206,7 +209,7 @@ class Transaction:
         """Continue the conversation with a prompt in this agent session."""
         state = self._conversation() or ConversationState(session=known.session, agent=known.agent, id=known.id)
         state.switch_to(known)
-        state.prompted()
+        prompted(state, self._store, self._closed)
         self._state = state
         self._files[f"agents/{known.id}.json"] = encode(known)
 

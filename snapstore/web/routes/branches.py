@@ -20,7 +20,7 @@ from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.moves import MoveRecord
 from snapstore.surface.records.web import CheckpointRequest, DeleteRequest, Expecting, ForkRequest, RenameRequest
 from snapstore.timeline.history.addresses import resolve
-from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.operations import Operation
 from snapstore.timeline.moves.branches import Branches
 from snapstore.timeline.moves.stale import changing
@@ -72,7 +72,7 @@ def routes(project: Project) -> APIRouter:
     @api.post("/api/sessions/{name}/checkpoints", response_model=ChangeRecord)
     def checkpoint(name: str, request: CheckpointRequest) -> Response:
         def made(session: Session) -> Operation | None:
-            oid = resolve(Graph(session.store, session.name), request.address)
+            oid = resolve(view(session), request.address)
             return Branches(session).checkpoint(request.name, oid, force=request.force)
 
         return change(name, request.expected, f"Checkpoint {request.name} is set.", made)

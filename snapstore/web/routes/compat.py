@@ -34,7 +34,7 @@ from snapstore.surface.records.seeds import (
     WriteFileRequest,
 )
 from snapstore.timeline.history.addresses import resolve
-from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.nodes import read_node
 from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.moves.file_edit import FileEdit
@@ -116,7 +116,7 @@ def routes(project: Project) -> APIRouter:
         """Undo turns. At least one remains, unless `allow_first` is set (C3)."""
         with project.moving(id) as session:
             expect(session, request.expected)
-            graph = Graph(session.store, session.name)
+            graph = view(session)
             turns = sum(node.turn is not None for node in graph.upwards(graph.cursor))
             count = min(request.count, turns if request.allow_first else turns - 1)
             if count < 1:
@@ -128,7 +128,7 @@ def routes(project: Project) -> APIRouter:
         """Go to before a message, or before the last turn."""
         with project.moving(id) as session:
             expect(session, request.expected)
-            graph = Graph(session.store, session.name)
+            graph = view(session)
             before = [node for node in graph.upwards(graph.cursor) if node.turn is not None]
             if request.messageID is None:
                 count = 1
@@ -162,7 +162,7 @@ def routes(project: Project) -> APIRouter:
         with project.moving(request.sessionId) as session:
             address = str(request.rewindToTurn)
             try:
-                resolve(Graph(session.store, session.name), address)
+                resolve(view(session), address)
             except Unknown as error:
                 raise Usage(error.message, error.hint, turn=request.rewindToTurn) from None
             if Conversations(session.store).state(session.name) is None:  # a person at a shell: only files are restored
@@ -187,7 +187,7 @@ def _before_last(session: Session) -> str | None:
 
     Return None unless that operation moved back along the session's line.
     """
-    graph = Graph(session.store, session.name)
+    graph = view(session)
     own = (found for found in Operations(session.store).newest_first() if found.session == session.name)
     last = next(own, None)
     if last is None or not last.from_ or not last.to or last.to["commit"] != graph.cursor.hex():

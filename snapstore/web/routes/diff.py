@@ -14,8 +14,8 @@ from snapstore.git.objects.ids import BLOB, LINK, Entry
 from snapstore.git.objects.trees import letter
 from snapstore.surface.records.branches import CompareRecord
 from snapstore.surface.records.web import DiffSideRecord, PageDiffRecord, SearchRecord
+from snapstore.timeline.history.agent_sessions import view
 from snapstore.timeline.history.compare import Comparison
-from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import FileChange, path_json
 from snapstore.timeline.history.patches import patched
@@ -92,7 +92,7 @@ def routes(project: Project) -> APIRouter:
     @api.get("/api/sessions/{name}/search", response_model=SearchRecord)
     def find(name: str, q: Annotated[str, Query(min_length=1, max_length=200)]) -> Response:
         with project.session(name) as session:
-            return answer(SearchRecord.of(search(Graph(session.store, session.name), q)))
+            return answer(SearchRecord.of(search(view(session), q)))
 
     return api
 

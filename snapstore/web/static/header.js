@@ -4,7 +4,7 @@ import { button, byId, clip, clipMiddle, fill, firstLine, h, icon, plural, turns
 import { copyPrompt, propose } from "./moves.js";
 import { rewindDialog } from "./rewind.js";
 import { select } from "./loading.js";
-import { conversationRecord, nameOf, openTurn, sessionRecord, standstill, state } from "./state.js";
+import { conversationRecord, expected, nameOf, openTurn, sessionRecord, standstill, state } from "./state.js";
 
 const VIEWS = [
   ["timeline", "Timeline"],
@@ -153,6 +153,10 @@ export class Header {
     if (!line) return null;
     const said = [];
     if (reason) said.push(h("p", { class: "state live", role: "status" }, reason));
+    if (state.tree.cursor !== expected())
+      said.push(
+        h("p", { class: "state" }, "You stand on another line. Undo, redo and Restore to here go to this one first."),
+      );
     if (line.undone.length && !openTurn()) {
       const revert = state.status?.conversation?.revert;
       said.push(

@@ -5,7 +5,7 @@ export class Line {
     this.tree = tree;
     this.byCommit = new Map(tree.nodes.map((node) => [node.commit, node]));
     const branch = tree.branches.find((one) => one.name === tree.branch);
-    let nodes = this.upTo(branch?.commit || tree.cursor);
+    let nodes = this.upTo(tree.tip || branch?.commit || tree.cursor);
     let at = nodes.findIndex((node) => node.commit === tree.cursor);
     if (at < 0) {
       nodes = this.upTo(tree.cursor);

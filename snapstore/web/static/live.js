@@ -94,8 +94,11 @@ function greeted(sessions) {
 
 /** The shown conversation continues under another id, and its header follows (S4-18). */
 async function materialized(said) {
+  const shown = state.conversation;
   await refresh(true);
-  if (said.session === state.session && state.conversation) await select(state.session, null);
+  const mine = said.session === state.session && shown && state.conversation === shown;
+  if (mine && said.id === state.conversation) state.follows = true;
+  else if (mine && state.follows) await select(state.session, null);
   changed("sessions");
 }
 

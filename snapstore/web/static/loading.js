@@ -1,7 +1,7 @@
 // Reads what the page shows: the sessions, the tree and status of the shown session, and details of visible nodes.
 
 import * as api from "./api.js";
-import { changed, dispatch, state } from "./state.js";
+import { changed, dispatch, isCurrentLine, shownName, state } from "./state.js";
 import { complain, toast } from "./dialogs.js";
 
 let running = null;
@@ -35,7 +35,7 @@ let broken = null;
 async function readAll() {
   try {
     const asked = !state.session;
-    const name = state.session || first(await readSessions());
+    const name = shownName() || first(await readSessions());
     if (name) await readSession(name);
     if (sessionsDue) await readSessions();
     else if (!asked) soon ||= setTimeout(() => refresh(true), CALM);
@@ -43,7 +43,7 @@ async function readAll() {
     broken = null;
   } catch (error) {
     if (error.status === 404 && error.name === "unknown" && state.session && !state.tree) {
-      state.session = null; // an old address: its session is not in this store
+      Object.assign(state, { session: null, conversation: null }); // an old address: it is not in this store
       again = true;
       return;
     }
@@ -53,11 +53,13 @@ async function readAll() {
 }
 
 async function readSession(name) {
-  state.session = name;
   const [tree, status] = await Promise.all([api.readTree(name), api.readStatus(name)]);
-  if (state.session !== name) return;
+  if (state.session !== null && shownName() !== name) return;
+  // A page that was opened with an id shows the line of that agent session.
+  if (tree.session !== name) state.conversation = status.conversation?.id || null;
+  state.session = tree.session;
   dispatch({ type: "SET_UNDO_STATE", tree, status });
-  history.replaceState(null, "", `#${encodeURIComponent(name)}`);
+  history.replaceState(null, "", `#${encodeURIComponent(shownName())}`);
 }
 
 const CALM = 1500; // milliseconds between two reads of all sessions while one of them is busy
@@ -95,15 +97,19 @@ export async function refused(error) {
 }
 
 export async function select(session, conversation = null) {
-  const other = state.session !== session;
+  const elsewhere = state.session !== session;
+  const other = elsewhere || state.conversation !== conversation;
   Object.assign(state, { session, conversation });
+  state.follows = isCurrentLine();
   if (other) {
-    const place = session && `#${encodeURIComponent(session)}`;
+    const place = session && `#${encodeURIComponent(shownName())}`;
     if (place && location.hash !== place) history.pushState(null, "", place); // so that the browser's back button works
     Object.assign(state, { tree: null, status: null, line: null });
     wanted.clear();
-    state.details.clear();
-    state.opened.clear();
+    if (elsewhere) {
+      state.details.clear();
+      state.opened.clear();
+    }
     changed("session");
     again = true;
     await refresh();

@@ -11,7 +11,7 @@ import { refresh, select } from "./loading.js";
 import { searchPanel, statsPanel } from "./panels.js";
 import { RedoBar } from "./redobar.js";
 import { drawSidebar } from "./sidebar.js";
-import { onChange, state } from "./state.js";
+import { onChange, shownName, state } from "./state.js";
 import { Timeline } from "./timeline.js";
 import { TreeView } from "./tree.js";
 
@@ -182,10 +182,12 @@ function addressed() {
   }
 }
 window.addEventListener("hashchange", () => {
-  const session = addressed();
-  if (session === state.session || !state.sessions.some((one) => one.session === session)) return;
-  if (leaveDialogs()) select(session);
-  else history.pushState(null, "", `#${encodeURIComponent(state.session)}`); // a move is in progress
+  const name = addressed();
+  const has = (one) => one.session === name || one.conversations.some((other) => other.sessionId === name);
+  const found = state.sessions.find(has);
+  if (name === shownName() || !found) return;
+  if (leaveDialogs()) select(found.session, found.session === name ? null : name);
+  else history.pushState(null, "", `#${encodeURIComponent(shownName())}`); // a move is in progress
 });
 
 header.draw();

@@ -7,14 +7,14 @@ import { diffView } from "./diff.js";
 import { button, clip, fill, filesText, firstLine, h, visible } from "./dom.js";
 import { refused } from "./loading.js";
 import { asked, question, unresolved } from "./plans.js";
-import { state } from "./state.js";
+import { shownName, state } from "./state.js";
 import { fold, pathName } from "./turn.js";
 
 const SHOWN = 200; // paths listed in a dialog
 
 export class MoveDialog {
   constructor(request, at, plan, close, told) {
-    this.session = state.session;
+    this.session = shownName();
     this.request = { ...request };
     this.at = at;
     this.plan = plan;

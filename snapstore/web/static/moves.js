@@ -6,7 +6,7 @@ import { button, filesText, h, turnsText } from "./dom.js";
 import { refresh, refused } from "./loading.js";
 import { MoveDialog } from "./movedialog.js";
 import { asked, changing, isIdle } from "./plans.js";
-import { dispatch, expected, standstill, state } from "./state.js";
+import { dispatch, expected, shownName, standstill, state } from "./state.js";
 
 /** Requests a preview of a move, asks the person, and executes the move. Returns its record. */
 export async function propose(request) {
@@ -33,7 +33,7 @@ async function proposed(request) {
   let plan;
   const slow = setTimeout(() => toast("The server is slow to answer. Nothing has been done yet."), SLOW);
   try {
-    plan = await api.preview(state.session, asked(request, at)).finally(() => clearTimeout(slow));
+    plan = await api.preview(shownName(), asked(request, at)).finally(() => clearTimeout(slow));
   } catch (error) {
     await refused(error);
     return null;

@@ -5,7 +5,7 @@ import { complain, openDialog, toast } from "./dialogs.js";
 import { button, firstLine, h, visible } from "./dom.js";
 import { refresh, select } from "./loading.js";
 import { propose } from "./moves.js";
-import { conversationRecord, expected, sessionRecord, state } from "./state.js";
+import { conversationRecord, expected, sessionRecord, shownName, state } from "./state.js";
 import { pathName } from "./turn.js";
 
 /** Starts a new agent session that ends at this turn (S1-32). The name is optional (S1-53). */
@@ -81,7 +81,7 @@ export async function rewindDialog(node, named = false) {
 
 async function planned(node, at) {
   try {
-    return await api.preview(state.session, { move: "goto", address: node.commit, expected: at });
+    return await api.preview(shownName(), { move: "goto", address: node.commit, expected: at });
   } catch {
     return null; // the fork itself will report why
   }
@@ -103,7 +103,7 @@ function filesGoAlong(plan) {
 
 async function createFork(node, at, { title, compacted }) {
   try {
-    const { fork } = await api.fork(state.session, {
+    const { fork } = await api.fork(shownName(), {
       expected: at,
       address: node.commit,
       ...(title ? { title } : {}),

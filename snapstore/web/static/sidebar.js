@@ -27,12 +27,15 @@ export function drawSidebar() {
 }
 
 function group(session) {
-  const forks = session.conversations.filter((one) => one.parentSessionId);
+  const head = headOf(session);
+  const forks = session.conversations.filter((one) => one !== head);
   const mine = session.session === state.session;
+  const shown = mine && (state.conversation || session.conversations.find((one) => one.current)?.sessionId || null);
   const open = !closed.has(session.session);
   const branches = mine && !forks.length && state.line ? [...state.line.forks] : [];
   const number = forks.length || branches.reduce((sum, [, found]) => sum + found.length, 0);
-  const title = clip(firstLine(session.firstPrompt), 80) || session.session;
+  const title = clip(firstLine((head?.parentSessionId && nameOf(head)) || session.firstPrompt), 80) || session.session;
+  const turns = head ? head.turns : session.turns;
   return h(
     "li",
     { class: "session-group" },
@@ -41,9 +44,9 @@ function group(session) {
       {
         type: "button",
         class: "session",
-        "aria-current": mine && !state.conversation ? "true" : null,
+        "aria-current": mine && (!shown || shown === head?.sessionId) ? "true" : null,
         dataset: { focus: `s:${session.session}`, session: session.session },
-        onclick: () => chosen(session.session),
+        onclick: () => chosen(session.session, head && !head.current ? head.sessionId : null),
       },
       h("span", { class: "session-title", dir: "auto" }, visible(title)),
       h(
@@ -51,7 +54,7 @@ function group(session) {
         { class: "session-about" },
         session.agent && h("span", { class: "agent" }, visible(session.agent)),
         owner(session),
-        h("span", null, turnsText(mine && state.line ? state.line.turn : session.turns)),
+        h("span", null, turnsText(mine && state.line && (!shown || shown === head?.sessionId) ? state.line.turn : turns)),
         time(mine && state.line ? state.line.nodes.at(-1).ended_at : session.modified),
       ),
     ),
@@ -116,17 +119,27 @@ function lineLeft(node, found, at) {
   );
 }
 
-/** Returns the forks whose parent is not itself a fork in this session. */
+/** Returns the agent session that a session's own row stands for: the original, or the one that was promoted. */
+function headOf(session) {
+  const ids = new Set(session.conversations.map((one) => one.sessionId));
+  return session.conversations.find((one) => !ids.has(one.listedUnder)) || session.conversations[0] || null;
+}
+
+/** Returns the agent sessions that are listed directly below a session's row. */
 function tops(session) {
-  const forked = new Set(session.conversations.filter((one) => one.parentSessionId).map((one) => one.sessionId));
-  return session.conversations.filter((one) => one.parentSessionId && !forked.has(one.parentSessionId));
+  const head = headOf(session);
+  const ids = new Set(session.conversations.map((one) => one.sessionId));
+  return session.conversations.filter(
+    (one) => one !== head && (one.listedUnder === head.sessionId || !ids.has(one.listedUnder)),
+  );
 }
 
 function fork(session, one, above) {
   const below = above.has(one.sessionId)
     ? []
-    : session.conversations.filter((other) => other.parentSessionId === one.sessionId);
-  const shown = session.session === state.session && state.conversation === one.sessionId;
+    : session.conversations.filter((other) => other.listedUnder === one.sessionId);
+  const mine = session.session === state.session;
+  const shown = mine && (state.conversation ? state.conversation === one.sessionId : one.current);
   const known = new Set([...above, one.sessionId]);
   return h(
     "li",
@@ -149,7 +162,8 @@ function fork(session, one, above) {
       h(
         "span",
         { class: "session-about" },
-        h("span", null, `Branch from turn ${one.rewindFromTurn ?? 0}`),
+        h("span", null, one.parentSessionId ? `Branch from turn ${one.rewindFromTurn ?? 0}` : turnsText(one.turns)),
+        one.archived && h("span", { class: "agent" }, "archived"),
         one.current && h("span", { class: "agent" }, "current"),
         time(one.modified),
       ),

@@ -7,7 +7,8 @@ export const state = {
   sessions: [],
   agents: {},
   session: null, // the name of the shown session
-  conversation: null, // the shown agent session, if it is not the current one
+  conversation: null, // the shown agent session; without one, the line that is current is shown
+  follows: true, // whether the page goes along when the conversation continues under another id
   tree: null,
   status: null,
   line: null, // the turns from the start to the tip of the current branch
@@ -37,7 +38,7 @@ export function reduce(tree, action) {
     case "REDO":
       return { ...tree, cursor: action.cursor, expected: action.cursor };
     case "BRANCH":
-      return { ...tree, cursor: action.cursor, expected: action.cursor, branch: action.branch };
+      return { ...tree, cursor: action.cursor, expected: action.cursor, branch: action.branch, tip: null };
     default:
       throw new Error(`no such transition: ${action.type}`);
   }
@@ -51,6 +52,9 @@ export function dispatch(action) {
   changed("tree");
 }
 
+/** The name by which the server is asked for the shown line: an agent session's id means its own line. */
+export const shownName = () => state.conversation || state.session;
+
 export const expected = () => state.tree?.expected || state.tree?.cursor;
 
 export const sessionRecord = () => state.sessions.find((one) => one.session === state.session) || null;
@@ -60,6 +64,9 @@ export function conversationRecord() {
   const known = sessionRecord()?.conversations || [];
   return known.find((one) => one.sessionId === state.conversation) || known.find((one) => one.current) || null;
 }
+
+/** Tells whether the session stands on the shown line. */
+export const isCurrentLine = () => !state.conversation || conversationRecord()?.current !== false;
 
 export const nameOf = (conversation) =>
   conversation.title || conversation.firstPrompt || conversation.alias || conversation.sessionId;

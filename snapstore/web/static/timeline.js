@@ -7,7 +7,7 @@ import { forget, want } from "./loading.js";
 import { copyPrompt, propose } from "./moves.js";
 import { askCheckpoint } from "./checkpoints.js";
 import { cannotFork, rewindDialog } from "./rewind.js";
-import { openTurn, standstill, state } from "./state.js";
+import { isCurrentLine, openTurn, shownName, standstill, state } from "./state.js";
 import { asRead, fileList, fold, turnBody } from "./turn.js";
 import { VirtualList } from "./virtual.js";
 
@@ -67,16 +67,16 @@ export class Timeline {
       });
       if (at === line.at && line.undone.length) rows.push({ key: "here", undone: line.undone.length, guess: 44 });
     }
-    const open = openTurn();
+    const open = isCurrentLine() ? openTurn() : null; // another agent session's turn is not on this line
     if (!open && line.last === 0) rows.push({ key: "empty", guess: 120 });
     if (open) rows.push({ key: "open", open, guess: 120 });
-    const follow = this.shown === state.session && this.list.atEnd;
+    const follow = this.shown === shownName() && this.list.atEnd;
     this.list.set(rows);
     queueMicrotask(() => {
       state.moved = false;
     });
-    if (this.shown !== state.session) {
-      this.shown = state.session;
+    if (this.shown !== shownName()) {
+      this.shown = shownName();
       this.list.show(open ? "open" : line.nodes[line.at].commit, "end");
     } else if (state.moved) {
       if (line.undone.length) this.list.show("here", "center");
