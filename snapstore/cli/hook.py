@@ -19,6 +19,12 @@ from snapstore.agents.events.event import Event
 from snapstore.agents.known.registry import AGENTS, PERSON, find
 from snapstore.errors import Corrupt, SnapstoreError, Unknown
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.agents.known.agent import Agent
+
 _LARGEST = 64 << 20  # bytes of a payload: a tool's answer may be long
 _PATIENCE = "8"  # seconds to wait for a locked store: a lock is held for milliseconds, or by a process that hangs
 
@@ -85,7 +91,22 @@ def _events(agent: str) -> Iterator[Event]:
         raise Corrupt(f"the payload is not JSON: {error}") from error
     if not isinstance(payload, dict):
         raise Corrupt("the payload is not an object")
-    yield from known.events(payload, os.environ)
+    events = known.events(payload, os.environ)
+    _count(known, payload, events)
+    yield from events
+
+
+def _count(known: Agent, payload: dict[str, Any], events: Sequence[Event]) -> None:
+    """Count, and log once, what in a payload is not known."""
+    from snapstore.agents.events.not_known import note, unknown_in
+
+    what = unknown_in(payload, events, getattr(known.hooks.content, "entries", ()))
+    if not what:
+        return
+    from snapstore.store.locations import home_folder
+
+    if note(home_folder(), known.name, what):
+        _note(known.name, Unknown(f"{what} is not known here: a newer version may have it"))
 
 
 def _handled(event: Event) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from snapstore.agents.events.not_known import sentences
+from snapstore.agents.known.registry import AGENTS
 from snapstore.api import Session
 from snapstore.errors import Corrupt
 from snapstore.git.ref_names import HEADS
 from snapstore.store import log
 from snapstore.store.conversations import AgentSession, Conversations, ConversationState
 from snapstore.store.disk_usage import folder_size
+from snapstore.store.locations import home_folder
 from snapstore.store.state import OpenTurn
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import FileChange, Node
@@ -62,6 +65,7 @@ class Status:
     pending_fork: bool
     conversation: ConversationStatus | None
     hook_errors: list[str]
+    not_known: list[str]  # events and tools that no adapter knows
 
 
 def read_status(session: Session, recovery: str | None = None, *, edits: bool = True) -> Status:
@@ -99,6 +103,7 @@ def read_status(session: Session, recovery: str | None = None, *, edits: bool = 
         pending_fork=talk is not None and talk.state.pending_fork,
         conversation=talk,
         hook_errors=log.last(f"{store.folder}/log"),
+        not_known=sentences(home_folder(), AGENTS),
     )
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from snapstore.agents.events.not_known import counts
 from snapstore.agents.install.hook_file import HookFile
 from snapstore.agents.install.jsonc import Unreadable
 from snapstore.agents.install.locations import (
@@ -89,15 +90,16 @@ class Connected:
 class Connection:
     """Where an agent is connected, and when its hook last ran, if known.
 
-    `fired` is in seconds since the epoch.
+    `fired` is in seconds since the epoch. `not_known` counts events and tools of the agent that are not known here.
     """
 
-    __slots__ = ("agent", "fired", "places")
+    __slots__ = ("agent", "fired", "not_known", "places")
 
-    def __init__(self, agent: str, places: list[Connected], fired: float | None) -> None:
+    def __init__(self, agent: str, places: list[Connected], fired: float | None, not_known: dict[str, int]) -> None:
         self.agent = agent
         self.places = places
         self.fired = fired
+        self.not_known = not_known
 
 
 def connect(
@@ -157,7 +159,9 @@ def _check_plugin(installed: Installation, plugin: str | None) -> None:
 def connections(home: str, cwd: str, environ: Mapping[str, str]) -> list[Connection]:
     """Return every agent, with the places where it is connected."""
     here = Environment(home, cwd, environ)
-    return [Connection(agent, list(_connected(here, agent)), _fired(home, agent)) for agent in AGENTS]
+    return [
+        Connection(agent, list(_connected(here, agent)), _fired(home, agent), counts(home, agent)) for agent in AGENTS
+    ]
 
 
 def _connected(here: Environment, agent: str) -> Iterator[Connected]:

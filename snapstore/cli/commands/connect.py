@@ -158,6 +158,8 @@ def _list(context: Context, found: list[Connection], agent: str | None) -> int:
             out.line(f"{shown}{_state(context, place)}  {out.paint(fired, DIM)}  {path_text(place.path)}")
             if place.problem:
                 out.line(f"{' ' * 10}{safe(place.problem)}", YELLOW)
+        for what, number in connection.not_known.items():
+            out.line(f"{' ' * 10}{safe(f'not known: {what}, seen {number}x')}", YELLOW)
     return 0
 
 

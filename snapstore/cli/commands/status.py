@@ -110,6 +110,8 @@ def _print(context: Context, found: Status, now: float) -> None:
         out.rest(len(found.left_out))
     for text in found.hook_errors:
         row("hook", out.paint(safe(text), YELLOW))
+    for text in found.not_known:
+        row("not known", out.paint(safe(text), YELLOW))
     out.line()
     if found.edits:
         out.line(f"{files_text(len(found.edits))} changed since:")

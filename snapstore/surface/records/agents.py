@@ -209,6 +209,7 @@ class ConnectionRecord(Record):
     connected: bool
     places: list[ConnectedRecord]
     fired_at: Text | None
+    not_known: dict[Text, int] = Field(description="events and tools that are not known here, and how often seen")
     capabilities: CapabilityRecord
 
     @classmethod
@@ -218,6 +219,7 @@ class ConnectionRecord(Record):
             connected=any(not place.problem for place in connection.places),
             places=[ConnectedRecord.of(place) for place in connection.places],
             fired_at=timestamp(connection.fired) if connection.fired is not None else None,
+            not_known=connection.not_known,
             capabilities=CapabilityRecord.of(capability(connection.agent)),
         )
 

@@ -134,6 +134,7 @@ class StatusRecord(Record):
     pending_fork: bool
     conversation: ConversationRecord | None
     hook_errors: list[Text]
+    not_known: list[Text] = Field(description="events and tools of agents that are not known here, and how often")
     warm_process: int | None = Field(default=None, description="the process id of the warm process, if one runs")
 
     def with_warm_process(self, pid: int | None) -> Self:
@@ -173,6 +174,7 @@ class StatusRecord(Record):
             pending_fork=status.pending_fork,
             conversation=ConversationRecord.of(talk) if talk is not None else None,
             hook_errors=status.hook_errors,
+            not_known=status.not_known,
         )
 
 

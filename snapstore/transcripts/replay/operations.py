@@ -11,6 +11,7 @@ import re
 from snapstore.transcripts.apply_patch import ADD, DELETE, patch_text, sections
 from snapstore.transcripts.model import EDIT, SHELL, WRITE
 from snapstore.transcripts.outline import get, string
+from snapstore.transcripts.tool_names import HARMLESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def operations(turn: ConversationTurn, agent: str) -> tuple[list[Operation], lis
         elif name in _HELPERS or name.startswith("mcp__"):
             remarks.append(f"called {call.name}: what that changed is not known")
         elif patch is None and call.type not in (EDIT, WRITE):
-            continue
+            if name not in HARMLESS:
+                remarks.append(f"called {call.name}: what that changed is not known")
         elif not (call.is_error or (patch is not None and _FAILED.match(call.result or ""))):
             done = _patched(call, patch) if patch is not None else [_operation(call, parts, agent)]
             if call.result is None and call.outcome is None and agent != "cursor":  # Cursor does not store results
