@@ -1,10 +1,11 @@
 """A model of moving: two sessions take turns, a person edits in between, and everything there is moves back and forth.
 
 The model is plain Python: what every node's tree was when it was taken (read with git), where each session stands, and
-what is on disk. From these alone it foretells what a move must do, path by path. Always: a move does exactly that, or
-refuses and changes not one byte and no ref; files it does not name keep bytes, time and inode; whatever it overwrites
-or removes is held by a ref; every turn ever taken is still there to the byte, but what was archived or deleted, then
-pruned, then given up by a gc; a kill leaves the old or the new; numbers are never given twice; branches only advance.
+what is on disk. From these alone it foretells what a move must do, path by path: a missing file comes back, an edit
+merges or conflicts, and the way back to a line brings what was there. Always: a move does exactly that, or refuses and
+changes not one byte and no ref; files it does not name keep bytes, time and inode; whatever it overwrites or removes
+is held by a ref; every turn ever taken is still there to the byte, but what was archived or deleted, then pruned, then
+given up by a gc; a kill leaves the old or the new; numbers are never given twice; branches only advance.
 """
 
 from __future__ import annotations
@@ -40,7 +41,19 @@ from snapstore.git import refs as git_refs
 from snapstore.timeline.maintenance import auto, gc
 from snapstore.timeline.moves.branches import Branches
 from snapstore.timeline.moves.moved import Moved
-from snapstore.timeline.moves.plan import CONVERSATION, FILES, FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
+from snapstore.timeline.moves.plan import (
+    BOTH,
+    CONVERSATION,
+    FILES,
+    FORCE,
+    KEPT,
+    MARKERS,
+    MERGE,
+    REFUSE,
+    SKIP,
+    Plan,
+    Policy,
+)
 
 Entry = tuple[bytes, bytes] | None
 Steps = list[tuple[bytes, Entry, Entry]]
@@ -55,8 +68,9 @@ KINDS = st.sampled_from(
 EDIT = st.tuples(PATHS, KINDS, PATHS)
 EDITS = st.lists(EDIT, min_size=0, max_size=4)
 RULES = st.sampled_from([b"", b"*.ign\n", b"build/\n", b"*.ign\nbuild/\n"])
-POLICIES = st.sampled_from([REFUSE, REFUSE, REFUSE, SKIP, FORCE, FORCE, MERGE, MARKERS])
+POLICIES = st.sampled_from([None, None, REFUSE, REFUSE, SKIP, FORCE, FORCE, MERGE, MARKERS])
 CACHES = ["stat", "stat.log", "sessions/one.json", "graph-one"]
+TRAVELS = ("undo", "redo", "goto", "switch", "earlier", "later")
 DAY = 86400
 PRUNED, CURSORS, NOTES = "refs/snapstore/pruned/", "refs/snapstore/cursor/", "refs/notes/turns"
 NAMES = st.sampled_from(["try", "other", "keep"])
@@ -77,6 +91,17 @@ class Node:
     seq: int
     turn: int | None
     files: Files = field(repr=False)
+
+
+@dataclass
+class Passage:
+    """One move of a session, and the files before and after it."""
+
+    start: str
+    end: str
+    whole: bool  # a move along the history, of files and conversation
+    before: Files = field(repr=False)
+    after: Files = field(repr=False)
 
 
 class Moving(RuleBasedStateMachine):
@@ -102,6 +127,7 @@ class Moving(RuleBasedStateMachine):
         self.heads: dict[str, str] = {}
         # The last move, while nobody has done anything since: what taking it back must bring.
         self.last: tuple[str, Files, str] | None = None
+        self.passages: dict[str, list[Passage]] = {name: [] for name in SESSIONS}
         self._edit(*edits[0])
         self._reopen()
         self._learn()
@@ -261,50 +287,51 @@ class Moving(RuleBasedStateMachine):
     # Moves.
 
     @rule(session=WHO, count=st.integers(1, 4), policy=POLICIES, kill=st.none() | st.integers(1, 60))
-    def undo(self, session: str, count: int, policy: str, kill: int | None) -> None:
+    def undo(self, session: str, count: int, policy: str | None, kill: int | None) -> None:
         if not self._known(session):
             return
         turns = [node for node in self._upwards(self._cursor(session)) if node.turn is not None]
-        plan = self._plan(lambda: self._session(session).plan_undo(count, policy=Policy(policy)))
-        if plan is None:
-            assert count > len(turns) > 0
-            return
-        if turns:
-            assert plan.target.hex() == turns[count - 1].parent
-            assert [oid.hex() for oid in plan.undone] == [node.oid for node in turns[:count]]
+        plan = self._session(session).plan_undo(count, policy=Policy(policy))
+        assert plan.policy.default == (policy or MERGE)
+        assert plan.target.hex() == (turns[:count][-1].parent if turns else self._cursor(session))
+        assert [oid.hex() for oid in plan.undone] == [node.oid for node in turns[:count]]
+        assert _notes_fewer(plan) == (0 < len(turns) < count)
         self._move(session, plan, kill=kill)
 
     @rule(session=WHO, count=st.none() | st.integers(1, 3), policy=POLICIES, kill=st.none() | st.integers(1, 60))
-    def redo(self, session: str, count: int | None, policy: str, kill: int | None) -> None:
+    def redo(self, session: str, count: int | None, policy: str | None, kill: int | None) -> None:
         if not self._known(session):
             return
-        plan = self._plan(lambda: self._session(session).plan_redo(count, policy=Policy(policy)))
-        if plan is None:
-            return
+        plan = self._session(session).plan_redo(count, policy=Policy(policy))
         assert not plan.undone
-        if count is not None and plan.redone:
-            assert len(plan.redone) == count
+        if plan.redone:
+            tip = self._branches(session)[plan.branch]
+            beyond = self._upwards(tip)[: -len(self._upwards(plan.target.hex()))]
+            left = [node for node in beyond if node.turn is not None]
+            assert not left or len(plan.redone) == count
+            assert _notes_fewer(plan) == (len(plan.redone) < (count or 0))
         self._move(session, plan, kill=kill)
 
     @rule(session=WHO, count=st.integers(1, 4))
     def undo_and_redo_are_each_others_inverse(self, session: str, count: int) -> None:
         if not self._known(session) or session in self.open:
             return
-        plan = self._plan(lambda: self._session(session).plan_undo(count))
-        if plan is None or plan.conflicts or not plan.undone:
+        plan = self._session(session).plan_undo(count, policy=REFUSE)
+        if plan.conflicts or not plan.undone:
             return
         disk, turn = on_disk(self.root), self._turn_of(self._cursor(session))
-        if self._move(session, plan) is None or plan.of("kept"):
-            return  # somebody had put a file back by hand already: redo puts the turn's in again
-        assert self._turn_of(self._cursor(session)) == turn - count
-        back = self._plan(lambda: self._session(session).plan_redo(count))
-        assert back is not None and self._move(session, back) is not None, back and [m.path for m in back.conflicts]
+        by_hand = [move for move in plan.paths if move.action == KEPT or move.found != move.expected]
+        if self._move(session, plan) is None or by_hand:
+            return  # somebody had put a file back or removed it already: redo puts the turn's in again
+        assert self._turn_of(self._cursor(session)) == turn - len(plan.undone)
+        back = self._session(session).plan_redo(len(plan.undone), policy=REFUSE)
+        assert self._move(session, back) is not None, [move.path for move in back.conflicts]
         wrong = difference(disk, on_disk(self.root))
         assert not wrong, wrong
         assert self._turn_of(self._cursor(session)) == turn
 
     @rule(session=WHO, steps=st.integers(1, 6), policy=POLICIES, back=st.booleans())
-    def earlier_or_later(self, session: str, steps: int, policy: str, back: bool) -> None:
+    def earlier_or_later(self, session: str, steps: int, policy: str | None, back: bool) -> None:
         if not self._known(session):
             return
         alive = sorted(self._alive(session), key=lambda node: node.seq)
@@ -316,7 +343,7 @@ class Moving(RuleBasedStateMachine):
         self._move(session, plan)
 
     @rule(session=WHO, pick=st.integers(0, 10_000), policy=POLICIES, kill=st.none() | st.integers(1, 60))
-    def goto(self, session: str, pick: int, policy: str, kill: int | None) -> None:
+    def goto(self, session: str, pick: int, policy: str | None, kill: int | None) -> None:
         if not self._known(session):
             return
         alive = self._alive(session)
@@ -356,7 +383,7 @@ class Moving(RuleBasedStateMachine):
         assert self._cursor(session) == cursor
 
     @rule(session=WHO, pick=st.integers(0, 100), policy=POLICIES)
-    def switch(self, session: str, pick: int, policy: str) -> None:
+    def switch(self, session: str, pick: int, policy: str | None) -> None:
         branches = self._branches(session)
         if branches:
             name = sorted(branches)[pick % len(branches)]
@@ -365,12 +392,12 @@ class Moving(RuleBasedStateMachine):
             self._move(session, plan)
 
     @rule(session=WHO, pick=st.integers(0, 10_000), policy=POLICIES, scope=st.sampled_from([FILES, CONVERSATION]))
-    def goto_in_part(self, session: str, pick: int, policy: str, scope: str) -> None:
+    def goto_in_part(self, session: str, pick: int, policy: str | None, scope: str) -> None:
         if self._known(session):
             alive = self._alive(session)
             node = alive[pick % len(alive)]
             plan = self._session(session).plan_goto(f"#{node.seq}", policy=Policy(policy), scope=scope)
-            self._move(session, plan)
+            self._move(session, plan, target=node.oid)
 
     @rule(
         session=WHO,
@@ -379,7 +406,7 @@ class Moving(RuleBasedStateMachine):
         apply=st.booleans(),
         kill=st.none() | st.integers(1, 80),
     )
-    def revert_or_apply(self, session: str, pick: int, policy: str, apply: bool, kill: int | None) -> None:
+    def revert_or_apply(self, session: str, pick: int, policy: str | None, apply: bool, kill: int | None) -> None:
         """One turn of any session."""
         turns = [node for name in SESSIONS for node in self._alive(name) if node.turn is not None]
         if not turns or not self._known(session):
@@ -390,7 +417,7 @@ class Moving(RuleBasedStateMachine):
         self._move(session, plan, kill=kill)
 
     @rule(session=WHO, pick=st.integers(0, 10_000), path=PATHS, policy=POLICIES)
-    def restore(self, session: str, pick: int, path: bytes, policy: str) -> None:
+    def restore(self, session: str, pick: int, path: bytes, policy: str | None) -> None:
         if not self._known(session):
             return
         nodes = [node for name in SESSIONS for node in self._alive(name)]
@@ -402,10 +429,11 @@ class Moving(RuleBasedStateMachine):
             assert not there
             return
         assert {move.path for move in plan.paths} <= there
+        assert plan.policy.default == (policy or REFUSE)
         self._move(session, plan, steps=[(name, here.get(name), node.files.get(name)) for name in sorted(there)])
 
     @rule(session=WHO, policy=POLICIES, pick=st.none() | st.integers(1, 8))
-    def take_an_operation_back(self, session: str, policy: str, pick: int | None) -> None:
+    def take_an_operation_back(self, session: str, policy: str | None, pick: int | None) -> None:
         if not self._known(session):
             return
         last, before = self.last, self._cursor(session)
@@ -551,6 +579,7 @@ class Moving(RuleBasedStateMachine):
         plan: Plan,
         *,
         steps: Steps | None = None,
+        target: str | None = None,
         exact: bool = False,
         kill: int | None = None,
     ) -> Moved | None:
@@ -560,7 +589,9 @@ class Moving(RuleBasedStateMachine):
         before, stats, refs = on_disk(self.root), _exactly(self.root), all_refs(self.store)
         cursor = self._cursor(session)
         conflicting = {move.path: move for move in plan.paths if move.conflicting}
-        told = self._foretell(plan, before, steps, exact)
+        target = target or plan.target.hex()
+        way, left_as = self._way(session, plan, target), self._left_as(session, plan, target, before)
+        told = self._foretell(plan, before, way if steps is None else steps, exact, passing=steps is None)
         if kill is not None and session not in self.open:
             self._killed(session, plan, kill)
             self._learn()
@@ -571,6 +602,7 @@ class Moving(RuleBasedStateMachine):
             else:
                 self._assert_told(told, before, plan)
                 self._assert_held(before, on_disk(self.root))
+                self._remember(session, plan, cursor, before)
             self.last = None
             return None
         try:
@@ -590,6 +622,8 @@ class Moving(RuleBasedStateMachine):
         self._learn()
         after = on_disk(self.root)
         self._assert_told(told, before, plan)
+        wrong = difference(left_as, after) if left_as is not None else {}
+        assert not wrong, ("there and back", wrong)
         changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
         assert set(moved.files_reverted) == changed  # G-23, S2-24
         for path, stat in _exactly(self.root).items():
@@ -611,36 +645,86 @@ class Moving(RuleBasedStateMachine):
                     assert name not in refs and refs[archive + name.removeprefix(own)] == oid
         if moved.operation is not None:
             self.last = (session, before, cursor) if plan.kind != "ops undo" else None
+            self._remember(session, plan, cursor, before)
         return moved
 
-    def _foretell(self, plan: Plan, disk: Files, steps: Steps | None, exact: bool) -> dict[bytes, Entry | str]:
+    def _remember(self, session: str, plan: Plan, cursor: str, before: Files) -> None:
+        whole = plan.scope == BOTH and plan.new_node is None and not plan.exact
+        self.passages[session].append(Passage(cursor, self._cursor(session), whole, before, on_disk(self.root)))
+
+    def _passages_back(self, session: str, target: str) -> list[Passage] | None:
+        """The moves that led from a node to where the session stands with nothing recorded in between, newest first."""
+        at, found = self._cursor(session), []
+        for passage in reversed(self.passages[session]):
+            if not passage.whole or passage.end != at:
+                return None
+            found.append(passage)
+            at = passage.start
+            if at == target:
+                return found
+        return None
+
+    def _way(self, session: str, plan: Plan, target: str) -> Steps:
+        """What a move does to the files: each step the state that it expects and the state that it leaves.
+
+        The way back to another line takes back what the moves that left it changed. Any other way to another line
+        leaves the files that the turns touch as that line has them.
+        """
+        if plan.new_node is not None:
+            return self._steps([plan.new_node.of], -1 if plan.kind == "revert" else 1)
+        if plan.kind not in TRAVELS or plan.exact:
+            return []  # which `_foretell` leaves open
+        steps = [*self._steps(plan.undone, -1), *self._steps(plan.redone, 1)]
+        if not self._is_another_line(session, target):
+            return steps
+        back = self._passages_back(session, target) if plan.scope == BOTH else None
+        if back is not None:
+            return [
+                (path, passage.after.get(path), passage.before.get(path))
+                for passage in back
+                for path in sorted(difference(passage.before, passage.after))
+            ]
+        for path in sorted({path for path, _, _ in steps}):
+            own, end = _of(steps, path), self.nodes[target].files.get(path)
+            if not _ends_as_it_began(own) and own[-1][1] != end:
+                steps.append((path, own[-1][1], end))
+        return steps
+
+    def _left_as(self, session: str, plan: Plan, target: str, now: Files) -> Files | None:
+        """The files when the line was left, if this move goes back to it and nothing was done in between (M-17)."""
+        travels = plan.kind in TRAVELS and plan.scope == BOTH and not plan.exact
+        if not travels or not self._is_another_line(session, target):
+            return None
+        back = self._passages_back(session, target)
+        if back is None or any(one.before != two.after for one, two in pairwise(back)) or back[0].after != now:
+            return None
+        return back[-1].before
+
+    def _is_another_line(self, session: str, target: str) -> bool:
+        here, there = ({node.oid for node in self._upwards(oid)} for oid in (self._cursor(session), target))
+        return bool(here - there and there - here)
+
+    def _foretell(
+        self, plan: Plan, disk: Files, steps: Steps, exact: bool, *, passing: bool
+    ) -> dict[bytes, Entry | str]:
         """What each path that the move is about must be afterwards: an entry, nothing, or "open" where it may be
-        either as it was or merged."""
+        either as it was or merged. With `passing`, the steps are turns that the move goes through."""
         if plan.scope == CONVERSATION:
             return {}
-        if exact or plan.kind == "ops undo":  # of branch changes and of moves before them alike
+        # An operation taken back may be a change of branches; a revert without a node changes nothing, or conflicts.
+        if exact or plan.kind == "ops undo" or (plan.kind in ("revert", "apply") and plan.new_node is None):
             return {move.path: "open" for move in plan.paths}
-        passing = steps is None  # through turns: a path that ends as it began is nobody's business
-        if steps is None:
-            left, entered = plan.undone, plan.redone
-            if plan.kind in ("revert", "apply"):
-                of = _commit_in(plan) or b""
-                left, entered = ([of], []) if plan.kind == "revert" else ([], [of])
-                if not of:
-                    return {move.path: "open" for move in plan.paths}
-            steps = [*self._steps(left, -1), *self._steps(entered, 1)]
         told: dict[bytes, Entry | str] = {}
         for path in dict.fromkeys(path for path, _, _ in steps):
-            own = [(old, new) for name, old, new in steps if name == path]
+            own = _of(steps, path)
             expected, wanted = own[0][0], own[-1][1]
-            meet = all(one[1] == two[0] for one, two in pairwise(own))
             found = disk.get(path)
             if plan.policy.choice(path) != REFUSE and self._odd(path):
                 told[path] = "open"  # a folder in a file's place, or the other way around: skipped, or cleared away
-            elif (passing and meet and expected == wanted) or found == wanted:
-                told[path] = found
-            elif meet and found == expected:
-                told[path] = wanted
+            elif (passing and _ends_as_it_began(own)) or found == wanted:
+                told[path] = found  # through turns, a path that ends as it began is nobody's business
+            elif found is None or (_meet(own) and found == expected):
+                told[path] = wanted  # where there is no file, nothing can be lost
             else:
                 choice = plan.policy.choice(path)
                 told[path] = wanted if choice == FORCE else found if choice in (SKIP, REFUSE) else "open"
@@ -818,8 +902,21 @@ def _exactly(root: Path) -> dict[bytes, tuple[object, ...]]:
     return found
 
 
-def _commit_in(plan: Plan) -> bytes | None:
-    return plan.new_node.of if plan.new_node is not None else None
+def _of(steps: Steps, path: bytes) -> list[tuple[Entry, Entry]]:
+    return [(old, new) for name, old, new in steps if name == path]
+
+
+def _meet(own: list[tuple[Entry, Entry]]) -> bool:
+    """Whether nobody's edit lies between the steps of a path."""
+    return all(one[1] == two[0] for one, two in pairwise(own))
+
+
+def _ends_as_it_began(own: list[tuple[Entry, Entry]]) -> bool:
+    return _meet(own) and own[0][0] == own[-1][1]
+
+
+def _notes_fewer(plan: Plan) -> bool:
+    return any(text.startswith(("There was only", "There were only")) for text in plan.notes)
 
 
 def _above(path: bytes) -> list[bytes]:

@@ -63,6 +63,16 @@ def test_edits_that_were_overwritten_on_the_way_come_back(root: Path, session: S
     assert texts(root)["f"] == "mine\n"
 
 
+def test_nothing_is_written_on_the_way_back_if_nothing_was_on_the_way_there(root: Path, session: Session) -> None:
+    other = two_lines(session, root)
+    remove(root / "b")  # as main has it, so the switch finds every file as it should be
+    before = on_disk(root)
+    switch(session, "main")
+    assert on_disk(root) == before
+    switch(session, other)
+    assert on_disk(root) == before
+
+
 def play(session: Session, root: Path, dice: random.Random) -> None:
     """Build lines of turns and edits, by moves that a person may make."""
     for step in range(dice.randint(4, 9)):
