@@ -200,7 +200,7 @@ def test_where_the_disk_has_no_room_nothing_is_changed_and_turns_go_on(
     _forgettable(root, store)
     before, refs = _below(store.shadow.objects.folder), all_refs(store)
     free = os.statvfs(store.folder)
-    with monkeypatch.context() as patch, pytest.raises(Failed, match="the disk has"):
+    with monkeypatch.context() as patch, pytest.raises(Failed, match="MB are free on the disk"):
         patch.setattr(fold, "SPARE", (free.f_blocks + 1) * free.f_frsize)
         forget(store, "key")
     assert (_below(store.shadow.objects.folder), all_refs(store)) == (before, refs)

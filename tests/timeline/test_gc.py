@@ -630,11 +630,11 @@ def test_where_the_disk_would_be_full_nothing_is_begun(
     many_turns(session, root, 3)
     before = packs(store)
     monkeypatch.setattr(fold, "SPARE", 1 << 60)
-    with pytest.raises(Failed, match="the disk has"):
+    with pytest.raises(Failed, match="MB are free on the disk"):
         gc.collect(store, git=way)
     assert packs(store) == before
     auto.run(store)
-    assert "the disk has" in logbook.last(f"{store.folder}/log")[-1]
+    assert "MB are free on the disk" in logbook.last(f"{store.folder}/log")[-1]
     session.begin("goes on").end()
 
 
@@ -821,7 +821,7 @@ def test_what_was_let_go_of_just_now_is_not_said_to_be_all(root: Path, full: Ses
     unreferenced(store, os.urandom(50_000))
     auto.run(store)
     last = logbook.last(f"{store.folder}/log")[-1]
-    assert "freed within hours" in last and "set max_store_size" not in last
+    assert "freed within hours" in last and "raise max_store_size" not in last
     age(store, 7200)
     auto.run(store)
     assert "nothing is left to prune" in logbook.last(f"{store.folder}/log")[-1]
