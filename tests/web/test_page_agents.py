@@ -34,6 +34,6 @@ def test_a_session_without_a_conversation_has_none_to_fork(store: Store, root: P
     turn(store.session("shell"), root, "One", **{"a.txt": "1\n"})
     sight = opened()
     dialog = sight.menu(1, "Rewind to this turn")
-    sight.says(dialog.get_by_role("alert"), "belongs to no agent's conversation")
+    sight.says(dialog.get_by_role("alert"), "This session has no agent's conversation, so there is nothing to fork.")
     assert "This will create" not in sight.text(dialog), "it will not"
     assert sight.button("Create Branch", dialog).is_disabled()

@@ -230,8 +230,11 @@ def test_a_conflict_is_settled_file_by_file(story: Story, opened: Open, root: Pa
     log.get_by_text("Show the three sides").click()
     log.locator("figure", has_text="Mine, on disk").get_by_text("my own").wait_for()
     assert log.get_by_label("Merge", exact=True).is_checked(), "a clean merge needs no choice"
-    five.get_by_label("Merge", exact=True).check()
-    sight.says(five, "Cannot be resolved that way")
+    sight.says(log, "Merges cleanly: the file keeps your changes.")
+    sight.says(five, "Cannot be merged: deleted on one side, changed on the other.")
+    assert five.get_by_label("Merge").count() == 0, "what cannot work is not offered"
+    sight.button("Merge, for all", dialog).click()
+    sight.says(five, "Cannot be resolved that way: deleted on one side, changed on the other.")
     assert files(root) == mine
     five.get_by_label("Keep mine").check()
     sight.button("Undo", dialog).click()
@@ -286,7 +289,8 @@ def test_a_choice_is_for_one_file_as_it_was_seen(story: Story, opened: Open, roo
     sight = opened()
     sight.button("Undo last turn").click()
     dialog = sight.dialog()
-    dialog.get_by_label("Merge", exact=True).check()
+    sight.says(dialog.locator("fieldset.conflict"), "Cannot be merged: both sides changed the same lines.")
+    assert dialog.get_by_label("Merge", exact=True).count() == 0
     dialog.get_by_label("Merge with markers").check()
     until(lambda: not sight.button("Undo", dialog).is_disabled())
     dialog.locator(".paths summary", has_text="a").first.click()

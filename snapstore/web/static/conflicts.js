@@ -47,12 +47,18 @@ function conflict(dialog, item, number) {
   // A clean merge needs no choice: it is what the move does by itself.
   const chosen = dialog.choices.get(item.path) ?? (now?.settled_by === "merge" ? "merge" : undefined);
   const failed = chosen && open?.why ? open.why : "";
-  const offered = WAYS.filter(([way]) => way !== "markers" || failed === SAME_LINES || chosen === "markers");
+  const why = dialog.reasons.get(item.path) ?? "";
+  const useful = { merge: !why, markers: why === SAME_LINES };
+  const offered = WAYS.filter(([way]) => chosen === way || (useful[way] ?? true));
   return h(
     "fieldset",
     { class: `conflict ${chosen && !open ? "resolved" : ""}` },
     h("legend", null, pathName(item.path)),
     h("p", { class: "muted", title: `Expected ${item.expected}, found ${item.found}, wanted ${item.wanted}` }, told(item)),
+    // A choice that failed says so below.
+    now?.settled_by === "merge"
+      ? h("p", null, "Merges cleanly: the file keeps your changes.")
+      : why && !failed && h("p", null, `Cannot be merged: ${visible(why)}.`),
     h(
       "div",
       { class: "ways", role: "radiogroup", "aria-label": `How to resolve ${visible(item.path)}` },
@@ -100,9 +106,9 @@ function sides(dialog, item) {
         );
       fill(
         box,
-        pane("Before", found.base, untold(item.expected)),
+        pane("As recorded", found.base, untold(item.expected)),
         pane("Mine, on disk", found.mine, untold(item.found)),
-        pane("Theirs, wanted", found.theirs, untold(item.wanted)),
+        pane("Theirs, after the move", found.theirs, untold(item.wanted)),
         pane(
           found.clean || found.merged === null ? "Merged" : "Merged, with markers",
           found.merged,

@@ -22,7 +22,9 @@ export class MoveDialog {
     this.told = told;
     this.choices = new Map(); // path -> mine | theirs | merge | markers
     this.seen = new Map(); // path -> the state of the file when the choice was made
+    this.reasons = new Map(); // path -> why the file cannot be merged, once that is known
     this.conflicts = plan.conflicts;
+    this.noteReasons();
     this.body = h("div", { class: "dialog-body" });
     this.go = button("", () => this.carryOut(), { kind: "primary" });
     this.cancel = button("Cancel", () => this.close(), { autofocus: true });
@@ -180,6 +182,7 @@ export class MoveDialog {
       const known = new Map(this.conflicts.map((item) => [item.path, item]));
       for (const item of this.plan.conflicts) known.set(item.path, item);
       this.forgetOutdated();
+      this.noteReasons();
       this.conflicts = this.request.scope === "conversation" ? [] : [...known.values()];
     } catch (error) {
       if (error.stale) this.close();
@@ -196,12 +199,20 @@ export class MoveDialog {
     for (const { path } of other) {
       this.choices.delete(path);
       this.seen.delete(path);
+      this.reasons.delete(path);
     }
     if (other.length)
       toast(`${other.map((item) => visible(item.path)).join(", ")} changed again meanwhile. Nothing was written.`, {
         kind: "bad",
         hint: "Choose again.",
       });
+  }
+
+  noteReasons() {
+    for (const { path, settled_by: way, why } of this.plan.conflicts) {
+      if (way === "merge") this.reasons.delete(path);
+      else if (why) this.reasons.set(path, why);
+    }
   }
 
   /** After the confirmation a move can only be reversed by another move, so Cancel is disabled while it runs. */
