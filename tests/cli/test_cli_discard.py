@@ -72,4 +72,6 @@ def test_restore_without_a_turn_means_the_last_one_M_18(told: Path) -> None:
     assert read(told)["sub/new"] == "new\n", "a restore removes no file that no turn knows"
     wrong = snap(told, "restore", "1", status=16).stderr
     assert "'1' is neither in the last turn nor here" in wrong and "`snapstore restore 1 -- PATH`" in wrong
+    wrong = snap(told, "restore", "1", "--", "nowhere", status=16).stderr
+    assert "'nowhere' is neither in turn 1 nor here" in wrong and "`snapstore log`" in wrong
     assert "which files?" in snap(told, "restore", status=2).stderr

@@ -111,8 +111,7 @@ class Planner:
         return self._add_notes(plan, [node.oid])
 
     def restore(self, address: str | None, paths: Iterable[bytes]) -> Plan:
-        address = address or "@"
-        source = resolve(self._graph, address)
+        source = resolve(self._graph, address := address or "@")
         tree, own = self._shadow.commit(source).tree, self._tree(self._graph.cursor)
         segments: dict[bytes, list[Segment]] = {}
         for path in paths:
@@ -120,7 +119,8 @@ class Planner:
             names = sorted(below[0].keys() | below[1].keys())
             if not names:
                 name, where = path.decode("utf-8", "replace"), "the last turn" if address == "@" else address
-                hint = f"For a turn: `snapstore restore {name} -- PATH`." if name.isdecimal() else ""
+                where = f"turn {where}" if where.isdecimal() else where
+                hint = f"For a turn: `snapstore restore {name} -- PATH`." if name.isdecimal() else None
                 raise Unknown(f"{name!r} is neither in {where} nor here", hint, **path_json(path))
             segments |= {name: [(below[0].get(name), below[1].get(name))] for name in names}
         shown = listed([path.decode("utf-8", "replace") for path in segments], 3)
