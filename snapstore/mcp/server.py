@@ -32,6 +32,7 @@ from snapstore.surface.records.moves import MoveRecord
 from snapstore.surface.records.nodes import DiffRecord, LogRecord
 from snapstore.surface.records.status import StatusRecord
 from snapstore.surface.status import read_status
+from snapstore.surface.wording import mergeable
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import FileChange
 from snapstore.timeline.moves.plan import Policy
@@ -287,8 +288,11 @@ class _Server(MCPServer[Any]):
 def _refusal(error: ToolError) -> SnapstoreError:
     """Return the error of a tool as a SnapstoreError, with a hint for an agent."""
     cause = error.__cause__
-    if isinstance(cause, Conflict) and cause.details.get("conflicts"):
-        cause.hint = "Nothing was written. Ask the user, then call again with on_conflict: skip or force."
+    conflicts = cause.details.get("conflicts") if isinstance(cause, Conflict) else None
+    if isinstance(cause, Conflict) and isinstance(conflicts, list) and conflicts:
+        untried = any(not item.why and mergeable(item) for item in conflicts)
+        ways = "merge, skip or force" if untried else "skip or force"
+        cause.hint = f"Nothing was written. Ask the user, then call again with on_conflict: {ways}."
     elif isinstance(cause, Busy) and "--cancel" in cause.hint:
         cause.hint = (
             "It is most likely your own turn. Let the user run `snapstore undo` after it, or call again with "

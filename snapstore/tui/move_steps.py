@@ -10,16 +10,17 @@ from contextlib import AbstractContextManager
 
 from snapstore.agents.fork import next_steps
 from snapstore.api import Session, Store
-from snapstore.base.text import files_text, first_line, safe, shorten
+from snapstore.base.text import files_text, first_line, path_text, safe, shorten
 from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.surface.move_request import MakePlan, MoveRequest, execute, get_ready, plan_move
 from snapstore.surface.wording import headline, intent, needs_confirmation, place, turns_text
 from snapstore.timeline.moves.moved import Moved
-from snapstore.timeline.moves.plan import BOTH, FILES, REMOVE, WRITE, Plan, Policy, state_text
+from snapstore.timeline.moves.plan import BOTH, FILES, MARKERS, MERGE, REMOVE, WRITE, Plan, Policy, state_text
 
 Opened = Callable[[], AbstractContextManager[Store]]
 
 LONGEST_PROMPT = 60
+LONGEST_NAMES = 60
 
 
 class WantedMove:
@@ -107,6 +108,8 @@ class MoveReport:
             number = plan.messages_removed
             told += f", {number:,} message{'s' if number > 1 else ''} removed"
         parts.insert(1, told)
+        if merged := [path_text(path.path) for path in plan.paths if path.settled in (MERGE, MARKERS)]:
+            parts.append(f"merged: {shorten(', '.join(merged), LONGEST_NAMES)}")
         if moved.safety is not None:
             parts.append("what was on disk is saved")
         parts.append(_back(plan))

@@ -24,6 +24,7 @@ def texts(project: Project) -> tuple[str, str]:
 @in_terminal
 async def test_conflicts_are_settled_file_by_file(edited: Project) -> None:
     """G-38: merge one, take theirs for the other; U brings back what was on disk, both sides."""
+    edited.store.configure(auto_merge=False)
     before = texts(edited)
     async with terminal(edited, 120, 40) as pilot:  # type: ignore[arg-type]
         await press(pilot, "u")
@@ -39,7 +40,7 @@ async def test_conflicts_are_settled_file_by_file(edited: Project) -> None:
         await rest(pilot)
         merged, clashed = texts(edited)
         assert clashed == "old\n" and merged.startswith("first\n") and merged.endswith("mine\n")
-        assert "what was on disk is saved" in said(pilot) and "U undoes this" in said(pilot)
+        assert "merged: merges · what was on disk is saved" in said(pilot) and "U undoes this" in said(pilot)
         await press(pilot, "U")
         if isinstance(pilot.app.screen, PlanScreen):
             await press(pilot, "enter")
@@ -50,6 +51,7 @@ async def test_conflicts_are_settled_file_by_file(edited: Project) -> None:
 @in_terminal
 async def test_mine_can_be_kept_and_markers_asked_for(edited: Project) -> None:
     """G-38."""
+    edited.store.configure(auto_merge=False)
     merges, _ = texts(edited)
     async with terminal(edited, 120, 40) as pilot:  # type: ignore[arg-type]
         await press(pilot, "u")
@@ -65,15 +67,20 @@ async def test_mine_can_be_kept_and_markers_asked_for(edited: Project) -> None:
 
 @pytest.mark.parametrize(("key", "outcome"), [("O", "mine\n"), ("T", "old\n")])
 def test_one_key_settles_all_of_them(edited: Project, key: str, outcome: str) -> None:
+    """M-19: what merges cleanly is merged without being asked about, and named."""
+
     @in_terminal
     async def story() -> None:
         async with terminal(edited, 120, 40) as pilot:  # type: ignore[arg-type]
             await press(pilot, "u")
-            await conflicting(pilot)
+            shown = await conflicting(pilot)
+            assert "1 file changed since" in shown and "undecided  clashes" in shown and "merges" not in shown
             await press(pilot, key, "enter")
             await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
             await rest(pilot)
-            assert texts(edited)[1] == outcome
+            merged, clashed = texts(edited)
+            assert clashed == outcome and merged.startswith("first\n") and merged.endswith("mine\n")
+            assert "merged: merges · what was on disk is saved" in said(pilot)
 
     story()
 
@@ -102,6 +109,7 @@ async def test_the_last_choice_counts_however_long_one_before_it_takes(
     edited: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G-38: merges of many files take their time; mine is mine all the same, and Enter waits for what is not known."""
+    edited.store.configure(auto_merge=False)
     before, slowly = texts(edited), threading.Event()
     read = ConflictScreen._three_way
 

@@ -384,9 +384,10 @@ async def test_plain_characters_only(edited: Project) -> None:
 @in_terminal
 async def test_the_three_sides_of_a_conflict(edited: Project) -> None:
     """G-38: what is mine, what is theirs, and the two in one; a deleted side is told."""
-    (edited.root / "merges").unlink()
+    edited.turn("new file", made="turn\n")
+    write(edited.root / "made", "mine\n")
     async with terminal(edited, 130, 44) as pilot:  # type: ignore[arg-type]
-        await press(pilot, "u")
+        await command(pilot, "undo 2")
         shown = await conflicting(pilot)
         assert "<<<<<<< mine" in shown and ">>>>>>> theirs" in shown and "+old" in shown
         await press(pilot, "j")
