@@ -49,7 +49,7 @@ def test_init_names_the_files_it_left_out(root: Path) -> None:
 def test_init_again_says_so_and_can_change_the_limit(root: Path) -> None:
     snap(root, "init")
     assert "already" in snap(root, "init").stdout
-    assert "5.0 GB a file" in snap(root, "init", "--max-file-size", "5GB").stdout
+    assert "5.0 GB per file" in snap(root, "init", "--max-file-size", "5GB").stdout
     with Store.open(root) as store:
         assert store.header.max_file_size == 5_000_000_000
     assert snap_json(root, "init", "--max-file-size=0", "--json")["max_file_size"] == 0

@@ -127,7 +127,7 @@ def understood(*words: str) -> dict[str, Any]:
         ("git -- -h", {"arguments": ("--", "-h")}),
         (
             "init --max-file-size=1.5GiB --adopt --from o dir",
-            {"max_file_size": 3 << 29, "adopt": True, "former": "o", "directory": "dir"},
+            {"max_file_size": 3 << 29, "adopt": True, "source": "o", "directory": "dir"},
         ),
         ("show -- -5", {"turn": "-5"}),
         ("log -n 3 --stat", {"number": 3, "stat": True}),
