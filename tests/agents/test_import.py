@@ -370,7 +370,7 @@ def test_failed_and_unanswered_calls(root: Path, store: Store) -> None:
     chat.use("u", "Edit", {"file_path": f"{HOME}/a.txt", "old_string": "1", "new_string": "3"})
     found, _ = bring_in(store, chat)
     assert [path for path, _ in found.turns[1].unknown] == ["a.txt"]
-    assert "no answer" in found.turns[1].unknown[0][1]
+    assert "has no result" in found.turns[1].unknown[0][1]
     assert found.turns[0].changes == {b"a.txt": (None, b"1\n")}
 
 
