@@ -70,9 +70,23 @@ def headline(session: Session, plan: Plan) -> str:
         for verb, turns in (("undone", plan.turns_undone), ("redone", plan.turns_redone))
         if turns
     ]
-    idle = "restored the whole tree" if plan.exact else "moved, no turn undone or redone"
-    text = (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
+    done = " and ".join(parts) + _ONLY.get(plan.scope, "")
+    if plan.kind == "switch" and plan.scope != FILES:
+        text = f"switched to {safe(plan.branch)}" + (f": {done}" if parts else done)
+    elif parts:
+        text = done + (f": {_which(session, plan)}" if len(parts) == 1 else "")
+    else:
+        text = ("restored the whole tree" if plan.exact else "moved, no turn undone or redone") + done
     return text[0].upper() + text[1:]
+
+
+def _which(session: Session, plan: Plan) -> str:
+    """Name the turns that a plan undoes or redoes: `turn 7, Make it blue`, or `turns 3 to 7`."""
+    turns = plan.undone[::-1] or plan.redone
+    first, last = (session.store.shadow.commit(oid) for oid in (turns[0], turns[-1]))
+    if len(turns) > 1:
+        return f"turns {first.number('Turn')} to {last.number('Turn')}"
+    return f"turn {last.number('Turn')}, {safe(last.subject)}".rstrip(", ")
 
 
 def intent(session: Session, plan: Plan) -> str:

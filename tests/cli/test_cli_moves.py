@@ -67,7 +67,7 @@ def test_undo_says_what_was_undone_where_you_stand_and_how_to_go_back(told: Path
     done = snap(told, "undo", "2")
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "✓ Undone 2 turn(s)",
+        "✓ Undone 2 turn(s): turns 2 to 3",
         "  Files reverted: b.py, new.txt, tests.py",
         "  Removed: tests.py",
         "  Messages removed: 4",
@@ -85,7 +85,7 @@ def test_undo_redo_and_back_are_byte_identical(told: Path) -> None:
     assert "Files reverted: new.txt, tests.py" in said
     assert "Redo: `snapstore redo`" in said
     assert snap(told, "redo").stdout.splitlines() == [
-        "✓ Redone 1 turn(s)",
+        "✓ Redone 1 turn(s): turn 3, Write tests",
         "  Files changed: new.txt, tests.py",
         "  Removed: new.txt",
         "Now at turn 3 on main: Write tests",
@@ -103,7 +103,7 @@ def test_a_turn_that_changed_nothing_claims_nothing(told: Path) -> None:
     turn(told, "Just talk")
     (told / "b.py").write_text("mine\n")
     said = snap(told, "undo").stdout
-    assert "✓ Undone 1 turn(s)\n  Messages removed: 2\n" in said
+    assert "✓ Undone 1 turn(s): turn 4, Just talk\n  Messages removed: 2\n" in said
     assert "Files" not in said
     assert (told / "b.py").read_text() == "mine\n"
 
@@ -144,13 +144,13 @@ def test_every_kind_of_move_tells_in_its_own_words(told: Path) -> None:
     def first(*words: str) -> str:
         return snap(told, *words).stdout.splitlines()[0]
 
-    assert first("rewind", "1") == "✓ Undone 2 turn(s)"
+    assert first("rewind", "1") == "✓ Undone 2 turn(s): turns 2 to 3"
     assert first("goto", "1") == "You are there already."
     turn(told, "Another way", c="c\n")
-    assert first("switch", "main") == "✓ Undone 1 turn(s) and redone 2 turn(s)"
+    assert first("switch", "main") == "✓ Switched to main: undone 1 turn(s) and redone 2 turn(s)"
     assert (told / "tests.py").exists() and not (told / "c").exists()
     said = snap(told, "switch", "main-2").stdout
-    assert "✓ Undone 2 turn(s) and redone 1 turn(s)" in said
+    assert "✓ Switched to main-2: undone 2 turn(s) and redone 1 turn(s)" in said
     assert "Now at turn 2 on main-2: Another way" in said
     assert "Now at turn 3 on main: Write tests" in snap(told, "earlier").stdout
     assert "Now at turn 2 on main-2: Another way" in snap(told, "later", "1").stdout
@@ -227,12 +227,12 @@ def test_files_or_conversation_alone(told: Path) -> None:
     after = on_disk(told)
     said = snap(told, "undo", "2", "--conversation-only").stdout
     assert said.startswith(
-        "✓ Undone 2 turn(s), conversation only\n  Messages removed: 4\nNote: Files were left as they are"
+        "✓ Undone 2 turn(s), conversation only: turns 2 to 3\n  Messages removed: 4\nNote: Files were left as they are"
     )
     assert on_disk(told) == after
     snap(told, "redo", "2", "--conversation-only")
     said = snap(told, "undo", "--files-only").stdout
-    assert "✓ Undone 1 turn(s), files only\n  Files reverted: new.txt, tests.py\n" in said
+    assert "✓ Undone 1 turn(s), files only: turn 3, Write tests\n  Files reverted: new.txt, tests.py\n" in said
     assert "Messages removed" not in said and "Undone prompt" not in said and "Redo" not in said
     assert "Now at turn 3 on main: Write tests" in said
     assert not (told / "tests.py").exists()
