@@ -238,7 +238,7 @@ def test_a_conflict_is_settled_file_by_file(story: Story, opened: Open, root: Pa
     assert files(root) == mine
     five.get_by_label("Keep mine").check()
     sight.button("Undo", dialog).click()
-    sight.toast("Undone 1 turn")
+    sight.says(sight.toast("Undone 1 turn"), "Merged with your changes: log.txt.")
     wanted = {**after(4), "log.txt": "my own\nline 1\nline 2\nline 3\nline 4\n", "f5.txt": "changed\n"}
     assert files(root) == wanted
     dialog = sight.restore(5)

@@ -218,16 +218,20 @@ def test_goto_switch_revert_apply_and_restore(page: Client, root: Path, told: St
 
 
 def test_a_conflict_changes_nothing_and_is_settled_file_by_file(page: Client, root: Path) -> None:
-    """S0-44, S0-45, S0-46: refused as a whole, with each file's three sides; then mine, theirs, or merged."""
+    """S0-44, S0-45, S0-46, M-19: refused as a whole, with each file's three sides; then mine, theirs, or merged, which
+    needs no choice where it is clean."""
     write(root / "a.txt", "zero\none\ntwo\nthree\n")
     write(root / "sub/b.txt", "mine\n")
     whole = on_disk(root)
     refused = page.move("shell", "undo", 409)
     assert refused["error"] == "conflict" and "stale" not in refused
+    assert [item["path"] for item in refused["conflicts"]] == ["sub/b.txt"]
+    refused = page.move("shell", "undo", 409, on_conflict="refuse")
     assert [item["path"] for item in refused["conflicts"]] == ["a.txt", "sub/b.txt"]
     assert on_disk(root) == whole
     previewed = page.post("/api/sessions/shell/preview", move="undo")
-    assert [item["path"] for item in previewed["conflicts"]] == ["a.txt", "sub/b.txt"]
+    settled = [(item["path"], item["settled_by"]) for item in previewed["conflicts"]]
+    assert settled == [("a.txt", "merge"), ("sub/b.txt", None)]
 
     sides = page.post("/api/sessions/shell/merge", move="undo", path="a.txt")
     assert (sides["base"], sides["mine"], sides["theirs"]) == (
@@ -241,8 +245,8 @@ def test_a_conflict_changes_nothing_and_is_settled_file_by_file(page: Client, ro
     assert on_disk(root) == whole
 
     page.post("/api/sessions/shell/preview", {"move": "undo", "ours": ["nowhere"]}, 400)
-    done = page.move("shell", "undo", on_conflict="merge", ours=["sub/b.txt"])
-    assert done["safety_ref"]
+    done = page.move("shell", "undo", ours=["sub/b.txt"])
+    assert done["safety_ref"] and done["merged"] == ["a.txt"]
     assert (root / "a.txt").read_text() == "zero\none\ntwo\n"
     assert (root / "sub/b.txt").read_text() == "mine\n"
 
@@ -319,7 +323,8 @@ def test_moves_that_mean_nothing_are_refused(page: Client, root: Path) -> None:
         refused = page.post("/api/sessions/shell/move", {"expected": page.expected("shell"), **body}, 400)
         assert refused["error"] == "usage" and refused["hint"], body
     page.post("/api/sessions/shell/move", {"move": "undo"}, 400)  # without what it expects
-    assert page.move("shell", "undo", 404, count=10**9)["error"] == "unknown"
+    more = page.post("/api/sessions/shell/preview", move="undo", count=10**9)
+    assert (more["turns_undone"], more["notes"]) == (3, ["There were only 3 turns to undo."])
     assert page.move("shell", "goto", 404, address="99")["error"] == "unknown"
     assert page.move("shell", "restore", 403, address="2", paths=["../x"])["error"] == "unsafe"
     assert page.get("/api/sessions/nobody/tree", 404)["error"] == "unknown"

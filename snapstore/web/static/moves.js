@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { openDialog, toast } from "./dialogs.js";
-import { button, filesText, h, turnsText } from "./dom.js";
+import { button, filesText, h, turnsText, visible } from "./dom.js";
 import { refresh, refused } from "./loading.js";
 import { MoveDialog } from "./movedialog.js";
 import { asked, changing, isIdle } from "./plans.js";
@@ -73,6 +73,7 @@ function told(done) {
   if (done.safety && paths.length)
     actions.push(["Restore mine…", () => propose({ move: "restore", address: done.safety, paths })]);
   const hint = [
+    done.merged.length ? `Merged with your changes: ${listed(done.merged)}.` : "",
     done.safety ? `What was on disk is saved as ${done.safety.slice(0, 12)}.` : "",
     done.pending_fork ? "The agent still remembers the undone turns." : "",
   ];
@@ -83,6 +84,8 @@ function told(done) {
   });
   refresh();
 }
+
+const listed = (paths) => paths.slice(0, 3).map(visible).join(", ") + (paths.length > 3 ? ", …" : "");
 
 /** Copies the undone prompt, so that a person can edit it (G-12). */
 export async function copyPrompt(text) {
