@@ -304,3 +304,23 @@ def test_the_end_of_a_file_whose_rewind_leads_before_it(tmp_path: Path, monkeypa
     path = builder.write(tmp_path / "t.jsonl")
     assert [turn.prompt for turn in last_turns(path, "claude", 2)] == ["one", "two"]
     assert len(read_conversation(path, "claude").branches[0].turns) == 20
+
+
+def test_lines_without_ids_are_a_flat_conversation(tmp_path: Path) -> None:
+    """M-14: as programs write them that know nothing of the tree."""
+    builder = Claude()
+    for type, role, content in (
+        ("system", "system", "You are helpful."),
+        ("user", "user", "Add a login form"),
+        ("assistant", "assistant", "Done."),
+        ("tool_use", "assistant", "Write login.py"),
+        ("user", "user", "Make it blue"),
+        ("assistant", "assistant", [{"type": "text", "text": "It is blue."}]),
+    ):
+        builder.put({"type": type, "message": {"role": role, "content": content}})
+    builder.put({"type": "summary", "summary": "A login form", "leafUuid": "x"})
+    conversation = read(builder, tmp_path)
+    assert prompts(conversation) == ["Add a login form", "Make it blue"]
+    assert [turn.replies for turn in conversation.turns] == [["Done."], ["It is blue."]]
+    assert [len(turn.lines) for turn in conversation.turns] == [4, 3]
+    assert conversation.title == "A login form"

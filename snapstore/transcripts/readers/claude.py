@@ -26,6 +26,7 @@ _METADATA = {
     *("api-request", "api-request-shape", "api-request-blob"),
 }
 _NODES = {"user", "assistant", "system", "progress", "attachment"}
+_FLAT = {"user", "assistant", "system", "tool_use"}  # types of lines that programs write without ids
 # Texts in user lines that no person typed, or that ask nothing of the agent.
 _NOT_TYPED = re.compile(
     r"\s*(<(local-command-stdout|local-command-stderr|local-command-caveat|session-start-hook|tick|goal|bash-stdout|"
@@ -69,14 +70,16 @@ class ClaudeOutline(Outline):
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
         kind = string(record, "type")
-        uuid = record.get("uuid")
-        if not (isinstance(uuid, str) and uuid) or uuid in self._nodes:
+        uuid, parent = string(record, "uuid"), string(record, "parentUuid")
+        flat = not uuid and _is_flat(record)
+        if flat:  # each line follows the one before it
+            uuid = f"line {len(self._order) + 1}"
+            parent = self._order[-1].uuid if self._order else None
+        if not uuid or uuid in self._nodes:
             self._feed_metadata(ref, kind, record)
             return
-        if kind not in _NODES:
+        if kind not in _NODES and not flat:
             self.unknown += 1
-        parent = record.get("parentUuid")
-        parent = parent if isinstance(parent, str) and parent else None
         if record.get("subtype") == "compact_boundary":
             self._compactions.add(uuid)
             parent = parent or string(record, "logicalParentUuid")
@@ -278,6 +281,11 @@ def _merge_head(active: list[Span], is_tail: bool) -> None:
 # The content of a line.
 
 
+def _is_flat(record: dict[str, Any]) -> bool:
+    """Return whether a line without an id is a message of a conversation that is no tree (M-14)."""
+    return record.get("type") in _FLAT and "uuid" not in record and get(record, "message", "content") is not None
+
+
 def _kind_of_prompt(record: dict[str, Any]) -> int:
     """Return whether and how a user line starts a turn (S2-09, G-10)."""
     if record.get("isMeta") or record.get("isCompactSummary") or "toolUseResult" in record:
@@ -321,6 +329,9 @@ class ClaudeFiller(Filler):
 
     def take(self, record: dict[str, Any]) -> None:
         uuid = string(record, "uuid")
+        if uuid is None and _is_flat(record):
+            starts = record.get("type") == "user" and self.span.prompted and self.span.key not in self._lines
+            uuid = self.span.key if starts else f"part {len(self._lines) + 1}"
         if uuid is None or uuid in self._lines:
             return
         self._lines.add(uuid)
