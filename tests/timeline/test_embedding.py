@@ -64,7 +64,7 @@ def test_files_to_restore_are_named_as_a_program_has_them(session: Session, root
 
 
 def test_a_turn_inside_a_turn_is_told_of_the_outer_one(session: Session) -> None:
-    with session.turn("outer"), pytest.raises(Busy, match="open already") as caught:
+    with session.turn("outer"), pytest.raises(Busy, match="is already open") as caught:
         session.turn("inner")
     assert "another session" in caught.value.hint
 
