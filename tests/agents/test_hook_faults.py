@@ -326,7 +326,7 @@ def test_the_same_prompt_again_with_a_transcript_that_lags_gets_no_record_of_the
 
 
 def test_a_conversation_left_and_resumed_still_holds_what_was_undone(root: Path, nobodys_home: Path) -> None:
-    """S4-08: the note is used up by a prompt, not by looking into the fork and coming back."""
+    """M-04, S4-08: looking into the fork and coming back does not use the note up, nor does a prompt in this one."""
     agent = Talking(root, nobodys_home)
     for number in (1, 2, 3):
         agent.whole_turn(f"Prompt {number}", [(f"f{number}.txt", "x\n")])
@@ -341,7 +341,7 @@ def test_a_conversation_left_and_resumed_still_holds_what_was_undone(root: Path,
     agent.whole_turn("Prompt 4", [("f4.txt", "x\n")])
     with Store.open(root) as store:
         found = read_status(store.session(agent.session)).conversation
-        assert found is not None and (found.state.id, found.state.pending_fork) == (agent.id, False)
+        assert found is not None and (found.state.id, found.state.pending_fork) == (agent.id, True)
 
 
 class Unnumbered(Talking):
