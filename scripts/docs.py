@@ -121,7 +121,7 @@ def commands_page() -> str:
     lines = [COMMANDS_HEAD, "## Options of every command", ""]
     lines += _table(("option", "meaning"), [*map(_row, common), ("`-h`, `--help`", "Show the help."), *version])
     lines += ["## Options of every move", ""]
-    lines += ["`revert`, `apply`, `restore` and `ops undo` take these options:", "", *_option_table(move)]
+    lines += ["`revert`, `apply`, `restore`, `discard` and `ops undo` take these options:", "", *_option_table(move)]
     lines += ["`undo`, `redo`, `goto`, `earlier`, `later`, `switch` and `fork` take them too, and these:", ""]
     lines += _option_table([option for option in travel if option.name not in {one.name for one in move}])
     shared = {option.name for option in (*common, *travel)}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+from agents import Claude
 from commands import PROGRAM, snap, snap_json
 
 import snapstore
@@ -28,7 +29,10 @@ PAGE = (PROJECT / "docs/commands.md").read_text()
 
 
 # Their common options have a table of their own.
-MOVES = ("undo", "redo", "goto", "earlier", "later", "switch", "revert", "apply", "restore", "ops undo", "fork")
+MOVES = (
+    *("undo", "redo", "goto", "earlier", "later", "switch", "fork"),
+    *("revert", "apply", "restore", "discard", "ops undo"),
+)
 
 
 def commands() -> list[tuple[str, click.Command]]:
@@ -174,9 +178,11 @@ def test_every_command_explains_itself(root: Path) -> None:
 def test_the_examples_of_the_library_run(root: Path) -> None:
     first, *others = re.findall(r"```python\n(.*?)```", (PROJECT / "docs/library.md").read_text(), re.S)
     turn = first.replace("    ...", "    open('login.py', 'a').write('pass\\n')  #")
+    (conversation,) = re.findall(r'store.session\("([0-9a-f-]{36})"\)', "".join(others))
+    Claude(root, conversation).whole_turn("Add a page", [("page.py", "pass\n")])
     script = "".join([turn, turn, *others])
     done = subprocess.run([sys.executable, "-c", script], cwd=root, check=True, capture_output=True, text=True)
-    assert done.stdout.startswith("2 [b'login.py'] None\n") and "Add a login function" in done.stdout
+    assert done.stdout.startswith("2 [b'login.py'] None\n") and "Add a page" in done.stdout
     node = snap_json(root, "show", "#1", "--session", "s1", "--json")
     assert (node["prompt"], node["files"][0]["path"]) == ("Add a login function", "login.py")
 
