@@ -412,7 +412,9 @@ def test_nonsense_disturbs_nobody(agent: str, payload: bytes, root: Path, nobody
     """Status 0, silence (or the empty object that is asked for), nothing half-made, a line in the log."""
     answer = hook(agent, payload.replace(b"ROOT", os.fsencode(root)))
     assert answer.strip() == ("{}" if agent == "cline" else "")
-    for folder in (nobodys_home / "stores").glob("*-*"):
+    noted = nobodys_home / "stores" / "not-known"
+    assert not noted.exists() or [path.name for path in noted.iterdir()] == [agent]
+    for folder in set((nobodys_home / "stores").glob("*-*")) - {noted}:
         assert Store(str(nobodys_home / "stores"), os.fsencode(root), str(folder)).sessions() is not None
     assert not list(root.iterdir())
 

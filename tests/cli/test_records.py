@@ -30,7 +30,7 @@ NODE = {
 STATUS = {
     "root", "store", "git_dir", "session", "branch", "cursor", "tip", "turn", "undone_turns", "open_turns", "edits",
     "paths_b64", "left_out", "branches", "sessions", "size_bytes", "recovery", "pending_fork", "conversation",
-    "hook_errors", "max_store_size",
+    "hook_errors", "max_store_size", "not_known",
 }  # fmt: skip
 
 

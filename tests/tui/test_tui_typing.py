@@ -68,7 +68,6 @@ BAD = [
     ("und", "may mean"),
     ("undo many", "not a number"),
     ("undo 0", "not a number"),
-    ("undo 99", "only 3 turns to undo"),
     ("redo -1", "not a number"),
     ("earlier 5x", "neither a number nor a time"),
     ("later 99999999999999999999h", "not a time"),
@@ -94,6 +93,16 @@ async def test_a_bad_command_is_told_and_does_nothing(project: Project) -> None:
             await command(pilot, text)
             assert told.lower() in said(pilot).lower() and len(app_of(pilot).screen_stack) == 1, text
             assert project.is_at("three"), text
+
+
+@in_terminal
+async def test_more_turns_than_there_are_undoes_all_of_them_and_says_so_M_13(project: Project) -> None:
+    async with terminal(project, 200, 40) as pilot:  # type: ignore[arg-type]
+        await command(pilot, "undo 99")
+        assert "Undo 3 turns" in await asked(pilot) and project.is_at("three")
+        await press(pilot, "enter")
+        await until(pilot, lambda: "There were only 3 turns to undo." in said(pilot))
+        assert "Undone 3 turns" in said(pilot) and "now at the start of main" in said(pilot)
 
 
 def at_once(pilot: Pilot[None], *keys: str) -> None:
