@@ -51,6 +51,7 @@ from snapstore.timeline.moves.plan import (
     MERGE,
     REFUSE,
     SKIP,
+    PathMove,
     Plan,
     Policy,
 )
@@ -615,6 +616,9 @@ class Moving(RuleBasedStateMachine):
                 assert session in self.open
             elif not plan.conflicts:
                 assert self._in_each_others_way(told, before, plan), repr(error)
+            elif isinstance(error, Conflict):
+                for move in plan.conflicts:
+                    assert self._may_conflict(move, told, before), (move.path, move.why)
             return None
         assert session not in self.open or plan.nothing_to_do
         if plan.ref_moves:  # names go back to what they were, branches and checkpoints
@@ -765,6 +769,11 @@ class Moving(RuleBasedStateMachine):
             if any(os.path.isfile(os.path.join(os.fsencode(self.root), above)) for above in _above(move.path)):
                 return True
         return False
+
+    def _may_conflict(self, move: PathMove, told: dict[bytes, Entry | str], before: Files) -> bool:
+        """Whether the model, too, cannot tell without a person's choice what the file should be."""
+        clash = "a file and a folder" in move.why or self._odd(move.path)
+        return clash or told.get(move.path, "open") in ("open", before.get(move.path))
 
     def _assert_held(self, before: Files, after: Files) -> None:
         """Whatever was overwritten or removed is in the store, and a ref leads there: no gc can take it."""

@@ -187,7 +187,7 @@ def test_recover_shows_a_move_that_was_cut_short_and_ends_it_either_way_S0_47(ve
             assert Whole(lab.home, lab.root).key() == half
             done = lab.snap("recover", option)
             assert done.returncode == 0, done
-            assert (b"Taken back" if side == "old" else b"Finished") in done.stdout
+            assert (b"Undone: " if side == "old" else b"Finished: ") in done.stdout
             assert lab.side() == side
             lab.assert_clean()
             assert b"Nothing was interrupted" in lab.snap("recover").stdout
