@@ -197,7 +197,7 @@ def test_a_ref_of_ours_that_is_no_commit_there_is_named(ada: Machine, hub: str) 
         right = server_refs(hub, ref)[ref]
         git(hub, "update-ref", ref, blob)
         error = ada.snap_json("push", "--json", status=17)
-        assert ref in error["message"] and "no commit" in error["message"]
+        assert ref in error["message"] and "is not a commit" in error["message"]
         if ref != claims:
             assert ref in ada.snap_json("pull", "--json", status=17)["message"]
         ada.whole()

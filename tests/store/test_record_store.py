@@ -274,7 +274,7 @@ def test_adoption_asks_when_it_cannot_tell(tmp_path: Path, nobodys_home: Path) -
     adopt_store(home, os.fsencode(new), str(tmp_path / "two/project"))
     with Store.open(new) as store:
         assert in_commit(store, tip(store, "shell"))[b"file"][1] == b"two"
-    with pytest.raises(NoStore, match="of its own"):
+    with pytest.raises(NoStore, match="project has a store already"):
         adopt_store(home, os.fsencode(new))
 
 
