@@ -166,7 +166,7 @@ def test_links_to_what_is_no_path(tmp_path: Path, target: bytes, here_already: b
     else:
         entries.append(entry(BLOB, target))
     before = all_refs(shadow.git_dir), objects_in(shadow.git_dir)
-    with pytest.raises(Unsafe, match="no path"):
+    with pytest.raises(Unsafe, match="is not a path"):
         take(shadow, pack(*entries), tip)
     assert (all_refs(shadow.git_dir), objects_in(shadow.git_dir)) == before
     assert leftovers(shadow) == []
