@@ -30,6 +30,7 @@ CLONE = "clone"  # kind of the operation that filled the folder; it cannot be un
 PRUNE, AUTO_PRUNE = "prune", "auto prune"  # started by a person, and automatic
 _PER_FOLDER = 1000
 _MOST_SEARCHED = 20  # operations to search: most files are restored soon after their removal
+_MOST_REVERSED = 1000  # operations to follow back to another line
 
 
 class Operation:
@@ -243,7 +244,7 @@ class Operations:
         """
         steps: list[FileStep] = []
         own = (operation for operation in self.newest_first() if operation.session == session)
-        for operation in islice(own, _MOST_SEARCHED):
+        for operation in islice(own, _MOST_REVERSED):
             if operation.from_ is None or operation.to is None:
                 continue  # only branches changed
             if operation.scope != "both" or operation.to["commit"] != start.hex():
