@@ -106,7 +106,7 @@ def test_loose_objects_and_damage_do_not_stop_it(forked: Store, root: Path) -> N
 def test_du_on_the_command_line(forked: Store, root: Path) -> None:
     snap(root, "config", "set", "max_store_size", "2GB", "-q")
     shown = snap(root, "du").stdout
-    assert "in total of 2.0 GB" in shown
+    assert "in total, of at most 2.0 GB" in shown
     assert "big/common" in shown
     assert "s/main-2" in shown
     document = snap_json(root, "du", "--json")

@@ -37,7 +37,7 @@ def _print(context: Context, found: DiskUse, limit: int) -> None:
     def row(size: int, text: str, more: str = "") -> None:
         out.line(f"{size_text(size):>10}  {text}{out.paint(more, DIM)}")
 
-    of = f" of {size_text(limit)}" if limit else ""
+    of = f", of at most {size_text(limit)}" if limit else ""
     out.line(f"{out.paint(f'{size_text(found.total):>10}', BOLD)}  in total{of}")
     row(found.files_size(), "files")
     row(found.records, "conversations")
