@@ -82,7 +82,7 @@ def test_a_pull_that_is_interrupted_takes_nothing_along(
         repacked_by_hand(store, *by_hand)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pulling._Taking, "run", interrupted)
+    monkeypatch.setattr(pulling._Taking, "carry_out", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pulling.pull(store, Remote("", bundle))
     for commit, files in saved.items():
@@ -379,7 +379,7 @@ def interrupted_pull(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(pulling._Taking, "run", interrupted)
+        patched.setattr(pulling._Taking, "carry_out", interrupted)
         with pytest.raises(KeyboardInterrupt):
             machine.pull()
 

@@ -28,7 +28,7 @@ from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.turn_cache import ODD, TurnCache, turns_file
 from snapstore.timeline.moves.execute import Mover
-from snapstore.timeline.moves.folder_state import _made
+from snapstore.timeline.moves.folder_state import _folders_made
 from snapstore.timeline.moves.plan import MoveOptions, Plan
 from snapstore.timeline.moves.planner import Planner
 
@@ -120,7 +120,7 @@ def _said(session: Session, plan: Plan) -> dict[str, Any]:
 
 
 def _made_by(store: Store, plan: Plan, graph: Graph) -> set[bytes]:
-    return set().union(*(_made(store.shadow, graph, oid, "empty_folders") for oid in plan.undone))
+    return set().union(*(_folders_made(store.shadow, graph, oid, "empty_folders") for oid in plan.undone))
 
 
 def _compare(root: Path, seed: int, turns: int, plans: int) -> int:
