@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests" / "support")]
+sys.path[:0] = [str(HERE.parent), *(str(HERE.parent / "tests" / name) for name in ("support", "transcripts"))]
 
 from page_helpers import Sight, Story, browser, serving, until  # noqa: E402
 
